@@ -1,0 +1,182 @@
+package datasets
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"zerogcn/internal/par"
+)
+
+// Options say how Open finds and reads a dataset. The zero value is useful.
+type Options struct {
+	// Root is the folder in which names are looked for. Empty means
+	// $ZEROGCN_DATA, or ~/.cache/zerogcn where that is not set.
+	Root string
+	// Format overrides the recognition by content. Empty means recognise.
+	Format string
+	// Workers bounds the goroutines used while reading. Zero means GOMAXPROCS.
+	// Results do not depend on it.
+	Workers par.Workers
+}
+
+// formats is the table of on-disk formats, in the order in which they are
+// tried.
+var formats = []Format{}
+
+// Formats returns the known on-disk formats.
+func Formats() []Format { return append([]Format(nil), formats...) }
+
+// Open opens a dataset by name. name is a path of a file or folder in a known
+// format; or the name of a set made on the spot ("demo", "synthetic:…"); or a
+// name under Options.Root. A name with a path separator, or that begins with a
+// dot, is a path only.
+//
+// Errors of name, options and content are the user's (internal/usage). The
+// caller closes the Dataset.
+func Open(ctx context.Context, name string, o Options) (*Dataset, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if name == "" {
+		return nil, usageErrorf("no dataset named: give a path, or a name that `dataset list` prints")
+	}
+	if g, args, ok := findGenerator(name); ok {
+		if o.Format != "" {
+			return nil, usageErrorf("dataset %s is made on the spot: -format does not apply", name)
+		}
+		return g.Open(ctx, args, o)
+	}
+	path := name
+	src, err := newSource(path)
+	if errors.Is(err, fs.ErrNotExist) && isBareName(name) {
+		path = filepath.Join(o.root(), name)
+		src, err = newSource(path)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, notFound(name, o)
+	}
+	if err != nil {
+		return nil, usageErrorf("dataset %s: %w", name, err)
+	}
+	f, err := recognise(src, o.Format)
+	if err != nil {
+		return nil, err
+	}
+	return f.Open(ctx, src, o)
+}
+
+func isBareName(name string) bool {
+	return !strings.ContainsRune(name, filepath.Separator) && !strings.HasPrefix(name, ".")
+}
+
+func (o Options) root() string {
+	if o.Root != "" {
+		return o.Root
+	}
+	if r := os.Getenv("ZEROGCN_DATA"); r != "" {
+		return r
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "."
+	}
+	return filepath.Join(home, ".cache", "zerogcn")
+}
+
+func recognise(s *Source, want string) (Format, error) {
+	if want != "" {
+		var names []string
+		for _, f := range formats {
+			if f.Name == want {
+				return f, nil
+			}
+			names = append(names, f.Name)
+		}
+		return Format{}, usageErrorf("unknown dataset format %q%s (known: %s)", want, didYouMean(want, names), strings.Join(names, ", "))
+	}
+	for _, f := range formats {
+		if f.Recognise(s) {
+			return f, nil
+		}
+	}
+	kind := "file"
+	if s.Dir {
+		kind = "folder"
+	}
+	return Format{}, usageErrorf("%s: this %s is in no known format: name one with -format, or convert it to a folder of .npy files (docs/datasets.md)", s.Path, kind)
+}
+
+// Generator makes a dataset on the spot from a name of the form
+// name[:variant][?key=value&…].
+type Generator struct {
+	Name     string
+	Describe string
+	Open     func(ctx context.Context, args string, o Options) (*Dataset, error)
+}
+
+// generators is the table of sets made on the spot.
+var generators = []Generator{}
+
+// Generators returns the sets made on the spot.
+func Generators() []Generator { return append([]Generator(nil), generators...) }
+
+func findGenerator(name string) (Generator, string, bool) {
+	for _, g := range generators {
+		if rest, ok := strings.CutPrefix(name, g.Name); ok && (rest == "" || rest[0] == '?' || rest[0] == ':') {
+			return g, rest, true
+		}
+	}
+	return Generator{}, "", false
+}
+
+// notFound says what is wrong with a name, lists near ones and what to do.
+func notFound(name string, o Options) error {
+	if !isBareName(name) {
+		return usageErrorf("dataset %s: no such file or folder", name)
+	}
+	var names []string
+	for _, g := range generators {
+		names = append(names, g.Name)
+	}
+	if s, err := newSource(o.root()); err == nil {
+		names = append(names, s.Names...)
+	}
+	return usageErrorf("dataset %s: no such file or folder here or in %s%s: give a path, set -root, or use demo", name, o.root(), didYouMean(name, names))
+}
+
+func didYouMean(name string, names []string) string {
+	best, at := "", 1+len(name)/3
+	for _, n := range names {
+		if d := editDistance(name, n); d <= at {
+			best, at = n, d-1
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return ": did you mean " + best + "?"
+}
+
+// editDistance is Levenshtein's distance in bytes.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		prev := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			prev, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, prev+cost)
+		}
+	}
+	return row[len(b)]
+}
