@@ -88,7 +88,8 @@ func widen(dt dtype.Type, dst []float32, src []byte, scale float32) {
 		copy(unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), 4*len(dst)), src)
 		return
 	}
-	dt.Widen(dst, src, scale)
+	n := widenVector(dt, dst, src, scale)
+	dt.Widen(dst[n:], src[n*dt.Size():], scale)
 }
 
 // firstBad is an atomic minimum's neutral element: no bad id seen.
