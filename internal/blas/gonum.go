@@ -9,10 +9,10 @@ import (
 
 // Gonum returns an engine on gonum's kernels, which every platform has.
 //
-// Products are sums of rank-one updates by gonum's Sger, whose kernel updates four
-// rows at once: where its operands stay in the second-level cache it does 19-22
-// GFLOP/s on one core where gonum's own Sgemm does 13-15 (AMD EPYC 9004; both
-// use SSE).
+// Products are sums of rank-one updates by gonum's Sger, whose kernel updates
+// four rows at once: where its operands stay in the second-level cache it does
+// 19-22 GFLOP/s on one core where gonum's own Sgemm does 13-15 (AMD EPYC 9004;
+// both use SSE).
 func Gonum() *Engine {
 	return &Engine{info: Info{Name: "gonum", Config: gonumVersion()}, kernel: rankOne{}}
 }

@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -76,7 +75,11 @@ func bind(lib uintptr) (*openBLAS, Info, error) {
 	info := Info{Name: "openblas", Config: text()}
 	purego.RegisterFunc(&text, core)
 	info.Core = text()
-	k.slots = make(chan struct{}, maxCalls(info.Config))
+	calls := maxCalls(info.Config)
+	k.slots = make(chan *sgemmArgs, calls)
+	for range calls {
+		k.slots <- new(sgemmArgs)
+	}
 	return k, info, nil
 }
 
@@ -85,8 +88,8 @@ func bind(lib uintptr) (*openBLAS, Info, error) {
 // allocation, where a call with floating-point arguments costs 0.8 µs and 9.
 type openBLAS struct {
 	sgemm uintptr
-	args  sync.Pool // *sgemmArgs
-	slots chan struct{}
+	// slots holds the argument blocks of the calls that may run at once.
+	slots chan *sgemmArgs
 }
 
 // sgemmArgs holds the arguments of a call that are passed by address. The
@@ -97,7 +100,6 @@ type sgemmArgs struct {
 	alpha, beta            float32
 	transA, transB         byte
 
-	pins runtime.Pinner
 	call [15]uintptr
 }
 
@@ -115,36 +117,30 @@ func (*openBLAS) packs(int) bool { return false }
 // C' = op(B)'·op(A)'.
 func (o *openBLAS) gemm(transA, transB bool, m, n, k int, alpha float32, a []float32, lda int,
 	b []float32, ldb int, beta float32, c []float32, ldc int) {
-	x, ok := o.args.Get().(*sgemmArgs)
-	if !ok {
-		x = new(sgemmArgs)
-	}
+	x := <-o.slots
 	x.m, x.n, x.k = int64(n), int64(m), int64(k)
 	x.lda, x.ldb, x.ldc = int64(ldb), int64(lda), int64(ldc)
 	x.alpha, x.beta = alpha, beta
 	x.transA, x.transB = letter(transB), letter(transA)
-	// Addresses go into x.call, because arguments listed one by one would be
-	// copied to the heap at each call; so what they point to is pinned here.
-	pin := func(p unsafe.Pointer) uintptr {
-		x.pins.Pin(p)
-		return uintptr(p)
-	}
-	pin(unsafe.Pointer(x))
+	// Addresses listed as arguments of SyscallN would be copied to the heap, as
+	// a slice, at each call; x.call is on the heap already. The operands are
+	// there as well, since they came through an interface's method, so they do
+	// not move, and KeepAlive holds them until the library has returned.
 	x.call = [15]uintptr{
 		uintptr(unsafe.Pointer(&x.transA)), uintptr(unsafe.Pointer(&x.transB)),
 		uintptr(unsafe.Pointer(&x.m)), uintptr(unsafe.Pointer(&x.n)), uintptr(unsafe.Pointer(&x.k)),
 		uintptr(unsafe.Pointer(&x.alpha)),
-		pin(unsafe.Pointer(&b[0])), uintptr(unsafe.Pointer(&x.lda)),
-		pin(unsafe.Pointer(&a[0])), uintptr(unsafe.Pointer(&x.ldb)),
+		uintptr(unsafe.Pointer(&b[0])), uintptr(unsafe.Pointer(&x.lda)),
+		uintptr(unsafe.Pointer(&a[0])), uintptr(unsafe.Pointer(&x.ldb)),
 		uintptr(unsafe.Pointer(&x.beta)),
-		pin(unsafe.Pointer(&c[0])), uintptr(unsafe.Pointer(&x.ldc)),
+		uintptr(unsafe.Pointer(&c[0])), uintptr(unsafe.Pointer(&x.ldc)),
 		1, 1, // the lengths of the two letters, which Fortran passes last
 	}
-	o.slots <- struct{}{}
 	purego.SyscallN(o.sgemm, x.call[:]...)
-	<-o.slots
-	x.pins.Unpin()
-	o.args.Put(x)
+	runtime.KeepAlive(a)
+	runtime.KeepAlive(b)
+	runtime.KeepAlive(c)
+	o.slots <- x
 }
 
 // maxCalls bounds the calls that may be inside the library at once: it has
