@@ -275,6 +275,9 @@ func TestGemmConcurrent(t *testing.T) {
 }
 
 func TestGemmDoesNotAllocate(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector makes purego's pool allocate")
+	}
 	engines(t, func(t *testing.T, e *Engine) {
 		for trans := range 4 {
 			const m, n, k = 64, 32, 2048
