@@ -43,34 +43,54 @@ func (w Workers) Range(n, size int, f func(tile, lo, hi int)) {
 		}
 		return
 	}
-	var (
-		next   atomic.Int64
-		wg     sync.WaitGroup
-		once   sync.Once
-		caught any
-	)
-	work := func() {
-		defer func() {
-			if r := recover(); r != nil {
-				once.Do(func() { caught = r })
-				next.Store(int64(tiles))
-			}
-		}()
-		for {
-			t := int(next.Add(1)) - 1
-			if t >= tiles {
-				return
-			}
-			f(t, t*size, min(n, (t+1)*size))
-		}
-	}
-	wg.Add(k - 1)
+	j := pool.Get().(*job)
+	j.f, j.n, j.size, j.tiles = f, n, size, tiles
+	j.next.Store(0)
+	j.wg.Add(k - 1)
 	for range k - 1 {
-		go func() { defer wg.Done(); work() }()
+		go j.helper()
 	}
-	work()
-	wg.Wait()
+	j.work()
+	j.wg.Wait()
+	caught := j.caught.Swap(nil)
+	j.f = nil
+	pool.Put(j)
 	if caught != nil {
-		panic(caught)
+		panic(*caught)
+	}
+}
+
+// job is one Range under way. Jobs are pooled, with the function that their
+// goroutines run, so that a Range allocates nothing.
+type job struct {
+	f              func(tile, lo, hi int)
+	n, size, tiles int
+	next           atomic.Int64
+	wg             sync.WaitGroup
+	caught         atomic.Pointer[any]
+	helper         func()
+}
+
+var pool = sync.Pool{New: func() any {
+	j := &job{}
+	j.helper = func() { defer j.wg.Done(); j.work() }
+	return j
+}}
+
+// work takes tiles until there are none. After a panic no new tile begins.
+func (j *job) work() {
+	defer func() {
+		if r := recover(); r != nil {
+			first := r
+			j.caught.CompareAndSwap(nil, &first)
+			j.next.Store(int64(j.tiles))
+		}
+	}()
+	for {
+		t := int(j.next.Add(1)) - 1
+		if t >= j.tiles {
+			return
+		}
+		j.f(t, t*j.size, min(j.n, (t+1)*j.size))
 	}
 }

@@ -43,3 +43,19 @@ func TestRangePanics(t *testing.T) {
 		}()
 	}
 }
+
+func TestRangeDoesNotAllocate(t *testing.T) {
+	var sum atomic.Int64
+	f := func(tile, _, _ int) { sum.Add(int64(tile)) }
+	if a := testing.AllocsPerRun(100, func() { Workers(4).Range(1000, 10, f) }); a >= 1 {
+		t.Errorf("%v allocations a call", a)
+	}
+}
+
+func BenchmarkRange(b *testing.B) {
+	f := func(_, _, _ int) {}
+	b.ReportAllocs()
+	for b.Loop() {
+		Workers(2).Range(64, 1, f)
+	}
+}

@@ -73,21 +73,22 @@ func Kinds() []Kind {
 	return ks
 }
 
-// Agg says how Aggregate combines. For target i let N be its k sampled sources
-// (with repeats), s the block's Scale (1 if nil), d its full in-degree (the
-// block's Degree, else k) and D = d+1.
+// Agg says how Aggregate combines. For target i let there be k sampled edges
+// (repeats count), s the factor that makes sums over the sample estimate full
+// sums (the edge's EdgeScale, else the target's Scale, else 1), d its full
+// in-degree (the block's Degree, else k) and D = d+1.
 type Agg uint8
 
 // The aggregators.
 const (
 	// Mean: 1/k Σ x_j, 0 if k is 0 (GraphSAGE, Hamilton et al., NeurIPS 2017).
 	Mean Agg = iota
-	// Sum: s Σ x_j.
+	// Sum: Σ s·x_j.
 	Sum
-	// SelfMean: (s Σ x_j + x_i)/D: GraphSAGE's "gcn" aggregator (section 3.3,
+	// SelfMean: (Σ s·x_j + x_i)/D: GraphSAGE's "gcn" aggregator (section 3.3,
 	// equation 2) and GCN with row normalisation.
 	SelfMean
-	// SymNorm: s Σ x_j/√(D_i·D_j) + x_i/D_i (GCN, Kipf and Welling, ICLR 2017,
+	// SymNorm: Σ s·x_j/√(D_i·D_j) + x_i/D_i (GCN, Kipf and Welling, ICLR 2017,
 	// equation 2). Needs the block's Degree.
 	SymNorm
 )

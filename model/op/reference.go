@@ -105,17 +105,22 @@ func refDropout(a Attr, out *Value, in []*Value) {
 	}
 }
 
-// Coefficients of Aggregate: out_i = self_i·x_i + Σ_e target_i·source_j·x_j.
+// coefficients of Aggregate: out_i = self_i·x_i + Σ_e edge_e·x_source(e).
 type coefficients struct {
 	agg Agg
 	b   *graph.Block
 }
 
-func (c coefficients) scale(i int) float64 {
-	if c.b.Scale == nil {
-		return 1
+// scale returns the factor that makes the sum over sampled edges estimate the
+// sum over all.
+func (c coefficients) scale(i, e int) float64 {
+	switch {
+	case c.b.EdgeScale != nil:
+		return float64(c.b.EdgeScale[e])
+	case c.b.Scale != nil:
+		return float64(c.b.Scale[i])
 	}
-	return float64(c.b.Scale[i])
+	return 1
 }
 
 // degree returns D of local node i, its full in-degree plus the self loop.
@@ -126,24 +131,18 @@ func (c coefficients) degree(i int) float64 {
 	return float64(c.b.Indptr[i+1]-c.b.Indptr[i]) + 1
 }
 
-func (c coefficients) target(i int) float64 {
+// edge returns the factor of edge e, which ends in target i.
+func (c coefficients) edge(i, e int) float64 {
 	switch c.agg {
 	case Mean:
 		return 1 / float64(c.b.Indptr[i+1]-c.b.Indptr[i])
 	case SelfMean:
-		return c.scale(i) / c.degree(i)
+		return c.scale(i, e) / c.degree(i)
 	case SymNorm:
-		return c.scale(i) / math.Sqrt(c.degree(i))
+		return c.scale(i, e) / math.Sqrt(c.degree(i)*c.degree(int(c.b.Indices[e])))
 	default:
-		return c.scale(i)
+		return c.scale(i, e)
 	}
-}
-
-func (c coefficients) source(j int) float64 {
-	if c.agg == SymNorm {
-		return 1 / math.Sqrt(c.degree(j))
-	}
-	return 1
 }
 
 func (c coefficients) self(i int) float64 {
@@ -159,8 +158,8 @@ func refAggregate(a Attr, out *Value, in []*Value) {
 	for i := range b.NumDst {
 		for col := range out.Cols {
 			s := c.self(i) * float64(x.Data[i*x.Cols+col])
-			for _, j := range b.Indices[b.Indptr[i]:b.Indptr[i+1]] {
-				s += c.target(i) * c.source(int(j)) * float64(x.Data[int(j)*x.Cols+col])
+			for e := int(b.Indptr[i]); e < int(b.Indptr[i+1]); e++ {
+				s += c.edge(i, e) * float64(x.Data[int(b.Indices[e])*x.Cols+col])
 			}
 			out.Data[i*out.Cols+col] = float32(s)
 		}
@@ -174,8 +173,8 @@ func refAggregateGrad(a Attr, out *Value, in []*Value) {
 	for i := range b.NumDst {
 		for col, g := range dy.Row(i) {
 			sum[i*out.Cols+col] += c.self(i) * float64(g)
-			for _, j := range b.Indices[b.Indptr[i]:b.Indptr[i+1]] {
-				sum[int(j)*out.Cols+col] += c.target(i) * c.source(int(j)) * float64(g)
+			for e := int(b.Indptr[i]); e < int(b.Indptr[i+1]); e++ {
+				sum[int(b.Indices[e])*out.Cols+col] += c.edge(i, e) * float64(g)
 			}
 		}
 	}
