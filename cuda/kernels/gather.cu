@@ -60,7 +60,7 @@ template <int DT, bool kAligned> DEV void store(float *row, i32 first, i32 width
 // and each group has R rows in flight.
 template <bool kAligned, int G, int U, int R>
 DEV void gather(float *dst, const u64 *dst_of, u64 table, u64 hot, i32 hot_rows, const float *scales,
-                const i32 *ids, i64 n, i32 rows, i32 width, i32 dt, u64 *bad) {
+                const i32 *ids, i64 n, i64 first, i32 rows, i32 width, i32 dt, u64 *bad) {
   const int shift = dt == kF32 ? 2 : dt == kI8 ? 0 : 1; // log2 of the element's bytes
   const i32 row_bytes = width << shift;
   const i64 groups = grid_threads() / G;
@@ -88,7 +88,7 @@ DEV void gather(float *dst, const u64 *dst_of, u64 table, u64 hot, i32 hot_rows,
       }
       if (live[j] && (u32)id[j] >= (u32)rows) {
         live[j] = false;
-        if (lane == 0) atomic_min(bad, (u64)q << 32 | (u32)id[j]);
+        if (lane == 0) atomic_min(bad, (u64)(first + q) << 32 | (u32)id[j]);
       }
       src[j] = (id[j] < hot_rows ? hot : table) + (u64)(u32)id[j] * (u32)row_bytes;
       scale[j] = live[j] && scales ? scales[id[j]] : 1.0f;
@@ -132,11 +132,12 @@ DEV void gather(float *dst, const u64 *dst_of, u64 table, u64 hot, i32 hot_rows,
 // first line. ids null means p itself; dst_of null means dst + p × width, and
 // an address of 0 in it skips the row; rows with an id below hot_rows are read
 // at hot, others at table, both at row id; scales is null unless int8. bad
-// becomes the least (position << 32 | id) of the ids that are not rows.
+// becomes the least (first + p) << 32 | id of the ids that are not rows.
 #define GATHER(NAME, ALIGNED, G, U, R)                                                                                  \
   KERNEL __launch_bounds__(1024) NAME(float *dst, const u64 *dst_of, u64 table, u64 hot, i32 hot_rows,                  \
-                                      const float *scales, const i32 *ids, i64 n, i32 rows, i32 width, i32 dt, u64 *bad) { \
-    gather<ALIGNED, G, U, R>(dst, dst_of, table, hot, hot_rows, scales, ids, n, rows, width, dt, bad);                  \
+                                      const float *scales, const i32 *ids, i64 n, i64 first, i32 rows, i32 width,       \
+                                      i32 dt, u64 *bad) {                                                               \
+    gather<ALIGNED, G, U, R>(dst, dst_of, table, hot, hot_rows, scales, ids, n, first, rows, width, dt, bad);           \
   }
 #define GATHER_BOTH(G, U, R) GATHER(gather_a##G##_##U##_##R, true, G, U, R) GATHER(gather_v##G##_##U##_##R, false, G, U, R)
 GATHER_BOTH(8, 1, 1)

@@ -1,0 +1,245 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+)
+
+// Graph is captured work: what would have run, not yet run.
+type Graph struct {
+	dev    *Device
+	handle uintptr
+	life   lifetime
+}
+
+// Capture calls f and records what it queues on s, instead of running it, into
+// a graph. f runs on the calling goroutine, which stays on its thread
+// meanwhile. f may queue launches, copies, memsets and events, on s and on
+// streams that wait for an event of s (and that s waits for again); it must not
+// synchronise, and it must not use Alloc, whose driver calls are refused during
+// a capture of the same thread. An error of f ends the capture and is returned.
+func (s *Stream) Capture(f func() error) (*Graph, error) {
+	e, err := s.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer s.end(e)
+	h, err := s.capture(f)
+	if err != nil {
+		return nil, err
+	}
+	g := &Graph{dev: s.dev, handle: h}
+	if err := s.dev.track(g); err != nil {
+		return nil, errors.Join(err, s.dev.drv.do(&s.dev.drv.t.graphDestroy, h))
+	}
+	s.dev.counters.graphs.Add(1)
+	return g, nil
+}
+
+// capture returns the CUgraph of what f queues.
+func (s *Stream) capture(f func() error) (graph uintptr, err error) {
+	const threadLocal = 1
+	d := s.dev.drv
+	if err := d.do(&d.t.captureBegin, s.handle, threadLocal); err != nil {
+		return 0, err
+	}
+	returned := false
+	defer func() {
+		h := new(uintptr)
+		end := d.do(&d.t.captureEnd, s.handle, uintptr(unsafe.Pointer(h)))
+		switch {
+		case returned && err == nil && end == nil:
+			graph = *h
+			return
+		case *h != 0:
+			d.code(&d.t.graphDestroy, *h)
+		}
+		if returned && err == nil {
+			err = end // an invalid capture has no graph; f's own error says more
+		}
+	}()
+	err = f()
+	returned = true
+	return 0, err
+}
+
+func (g *Graph) kind() string { return "graph" }
+
+// Nodes returns the number of the graph's nodes.
+func (g *Graph) Nodes() (int, error) {
+	n := new(uint64)
+	err := g.within(func(d *Driver) error {
+		return d.do(&d.t.graphNodes, g.handle, 0, uintptr(unsafe.Pointer(n)))
+	})
+	return int(*n), err
+}
+
+// Executable makes the graph ready to launch. It costs some microseconds a
+// node; Update is cheaper for a graph of the same shape. The graph may be
+// closed afterwards.
+func (g *Graph) Executable() (*Executable, error) {
+	x := &Executable{dev: g.dev}
+	err := g.within(func(d *Driver) (err error) {
+		if x.handle, err = d.instantiate(g.handle); err != nil {
+			return err
+		}
+		if err := g.dev.track(x); err != nil {
+			return errors.Join(err, d.do(&d.t.graphExecDestroy, x.handle))
+		}
+		g.dev.counters.executables.Add(1)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+func (d *Driver) instantiate(graph uintptr) (uintptr, error) {
+	h := new(uintptr)
+	var err error
+	if d.t.graphInstantiate.addr != 0 {
+		err = d.do(&d.t.graphInstantiate, uintptr(unsafe.Pointer(h)), graph, 0)
+	} else { // CUDA 11.0 to 11.3
+		err = d.do(&d.t.graphInstantiateOld, uintptr(unsafe.Pointer(h)), graph, 0, 0, 0)
+	}
+	return *h, err
+}
+
+func (g *Graph) within(f func(d *Driver) error) error {
+	if err := g.life.use(); err != nil {
+		return fmt.Errorf("cuda: graph: %w", err)
+	}
+	defer g.life.done()
+	return g.dev.inContext(func() error { return f(g.dev.drv) })
+}
+
+// Close destroys the graph, not the executables made of it. Closing twice does
+// nothing.
+func (g *Graph) Close() error {
+	if g == nil || !g.life.end() {
+		return nil
+	}
+	g.dev.untrack(g)
+	g.dev.counters.graphs.Add(-1)
+	return g.dev.inContext(func() error { return g.dev.drv.do(&g.dev.drv.t.graphDestroy, g.handle) })
+}
+
+// Executable is a graph that a stream can launch in one call.
+type Executable struct {
+	dev    *Device
+	handle uintptr
+	life   lifetime
+}
+
+func (x *Executable) kind() string { return "executable" }
+
+// Update gives the executable the parameters of g: sizes, addresses, values. It
+// returns false, and leaves x as it was, if g differs in more than an update
+// can take, such as in its nodes or their order.
+func (x *Executable) Update(g *Graph) (bool, error) {
+	if err := x.life.use(); err != nil {
+		return false, fmt.Errorf("cuda: executable: %w", err)
+	}
+	defer x.life.done()
+	var ok bool
+	err := g.within(func(d *Driver) (err error) {
+		ok, err = d.update(x.handle, g.handle)
+		return err
+	})
+	return ok, err
+}
+
+func (d *Driver) update(exec, graph uintptr) (bool, error) {
+	f := &d.t.graphUpdate
+	var c Code
+	if f.addr != 0 {
+		info := new([3]uint64) // CUgraphExecUpdateResultInfo: result and two nodes
+		c = d.code(f, exec, graph, uintptr(unsafe.Pointer(info)))
+	} else if f = &d.t.graphUpdateOld; f.addr != 0 { // CUDA 10.2 to 11.8
+		out := new([2]uint64)
+		c = d.code(f, exec, graph, uintptr(unsafe.Pointer(&out[0])), uintptr(unsafe.Pointer(&out[1])))
+	} else {
+		return false, d.missing(f)
+	}
+	switch c {
+	case 0:
+		return true, nil
+	case GraphExecUpdateFailure:
+		return false, nil
+	}
+	return false, d.fail(f, c)
+}
+
+// Launch queues the whole graph on s.
+func (x *Executable) Launch(s *Stream) error {
+	if err := x.life.use(); err != nil {
+		return fmt.Errorf("cuda: executable: %w", err)
+	}
+	defer x.life.done()
+	e, err := s.begin()
+	if err != nil {
+		return err
+	}
+	defer s.end(e)
+	return s.blame(s.dev.drv.do(&s.dev.drv.t.graphLaunch, x.handle, s.handle))
+}
+
+// Close destroys the executable once its launches are done. Closing twice does
+// nothing.
+func (x *Executable) Close() error {
+	if x == nil || !x.life.end() {
+		return nil
+	}
+	x.dev.untrack(x)
+	x.dev.counters.executables.Add(-1)
+	return x.dev.inContext(func() error { return x.dev.drv.do(&x.dev.drv.t.graphExecDestroy, x.handle) })
+}
+
+// Replay runs a step of many small launches as one graph launch, though its
+// sizes differ from step to step: it captures the step, updates the executable
+// of the step before and launches that, which costs less than launching the
+// kernels one by one from about ten kernels on. The zero value is ready; a
+// Replay serves one goroutine at a time.
+type Replay struct {
+	x *Executable
+
+	// Updates and Instantiations count how steps were prepared: the second is
+	// the slow way, taken when the step's kernels or their order change.
+	Updates, Instantiations int64
+}
+
+// Run captures what f queues on s (see Stream.Capture) and launches it.
+func (r *Replay) Run(s *Stream, f func() error) error {
+	g, err := s.Capture(f)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	if r.x != nil {
+		ok, err := r.x.Update(g)
+		if err != nil {
+			return err
+		}
+		if ok {
+			r.Updates++
+			return r.x.Launch(s)
+		}
+		if err := r.x.Close(); err != nil {
+			return err
+		}
+	}
+	if r.x, err = g.Executable(); err != nil {
+		return err
+	}
+	r.Instantiations++
+	return r.x.Launch(s)
+}
+
+// Close destroys the executable.
+func (r *Replay) Close() error {
+	x := r.x
+	r.x = nil
+	return x.Close()
+}
