@@ -13,18 +13,23 @@ import (
 
 // CheckGraph reads the whole graph once and checks what a walk over it relies
 // on: offsets that start at 0, never fall and end at the number of edges; every
-// source id in range; rows ascending; weights, where there are any, finite and
-// not negative. Whoever walks Graph calls it first; only the first call does
-// the work. Its error names the first fault.
+// source id in range; rows ascending; weights, where there are any, finite.
+// Whoever walks Graph calls it first; once it has passed, further calls cost
+// nothing. Its error names the first fault.
 func (d *Dataset) CheckGraph(ctx context.Context, w par.Workers) error {
-	if err := ctx.Err(); err != nil {
-		return err
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	if d.graphKnown {
+		return nil
 	}
-	d.graphOnce.Do(func() { d.graphErr = checkCSR(ctx, d.Graph, d.NumNodes, w) })
-	if d.graphErr != nil && ctx.Err() == nil {
-		return usageErrorf("dataset %s: graph: %w", d.Name, d.graphErr)
+	if err := checkCSR(ctx, d.Graph, d.NumNodes, w); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		return usageErrorf("dataset %s: graph: %w", d.Name, err)
 	}
-	return d.graphErr
+	d.graphKnown = true
+	return nil
 }
 
 // graphTile is the number of rows (and of edges) that one check covers.
@@ -77,8 +82,8 @@ func checkCSR(ctx context.Context, g *graph.CSR, n int, w par.Workers) error {
 				continue
 			}
 			for i, x := range g.Weights[g.Indptr[v]:g.Indptr[v+1]] {
-				if !(x >= 0) || x-x != 0 {
-					return fmt.Errorf("edge %d into node %d has the weight %v: want a finite number, not negative", g.Indptr[v]+int64(i), v, x)
+				if x-x != 0 {
+					return fmt.Errorf("edge %d into node %d has the weight %v: want a finite number", g.Indptr[v]+int64(i), v, x)
 				}
 			}
 		}

@@ -8,60 +8,6 @@ import (
 	"zerogcn/graph"
 )
 
-// Task says what is to be predicted, and so what Labels hold.
-type Task string
-
-// The tasks.
-const (
-	Multiclass Task = "multiclass" // one of NumClasses classes per node
-	Binary     Task = "binary"     // one of two classes per node, scored by ROC-AUC
-	Multilabel Task = "multilabel" // any subset of NumClasses labels per node
-	Regression Task = "regression" // NumClasses real targets per node
-	Link       Task = "link"       // edges; nodes need no labels
-)
-
-func (t Task) valid() bool {
-	switch t {
-	case Multiclass, Binary, Multilabel, Regression, Link:
-		return true
-	}
-	return false
-}
-
-// Order says how the nodes are numbered.
-type Order string
-
-// The orders. Original ids of reordered sets are in Dataset.NodeIDs.
-const (
-	Original Order = "original" // as the source numbers them
-	ByDegree Order = "degree"   // in-degree descending
-	ByAccess Order = "access"   // access counts of a sampled warm-up, descending
-)
-
-// Meta describes a dataset; it is what meta.json of the native format holds.
-type Meta struct {
-	Name string `json:"name"`
-	// Source is one line on where the set comes from: the format that it was
-	// read from, or "synthetic" and the parameters.
-	Source      string `json:"source,omitempty"`
-	Task        Task   `json:"task"`
-	NumNodes    int    `json:"num_nodes"`
-	NumEdges    int64  `json:"num_edges"` // directed, as stored in Graph
-	NumFeatures int    `json:"num_features"`
-	// NumClasses is the number of classes, labels (multilabel) or targets
-	// (regression); 0 for link sets.
-	NumClasses int   `json:"num_classes"`
-	Order      Order `json:"order"`
-	// FeatureType is the storage type of the features: float32, float16, bf16
-	// or int8.
-	FeatureType string `json:"feature_type"`
-	NumSplits   int    `json:"num_splits"`
-	// ClassNames, if known, has NumClasses names.
-	ClassNames []string `json:"class_names,omitempty"`
-	// Fingerprint is a hash of the content; see Fingerprint for what it covers.
-	Fingerprint string `json:"fingerprint"`
-}
-
 // Dataset is a graph with what is known about its nodes. It is read-only and
 // safe for use by several goroutines; transforms return a new Dataset.
 //
@@ -88,8 +34,8 @@ type Dataset struct {
 	splits splitSource
 	links  linkSource
 
-	graphOnce sync.Once
-	graphErr  error
+	graphMu    sync.Mutex
+	graphKnown bool // CheckGraph has passed
 
 	closers []func() error
 }
@@ -146,6 +92,18 @@ type EdgeSets struct {
 	TrainNeg, ValidNeg, TestNeg EdgeList
 }
 
+type edgePart struct {
+	name string
+	list EdgeList
+}
+
+func (e *EdgeSets) parts() [6]edgePart {
+	return [6]edgePart{
+		{"train", e.Train}, {"valid", e.Valid}, {"test", e.Test},
+		{"train negatives", e.TrainNeg}, {"valid negatives", e.ValidNeg}, {"test negatives", e.TestNeg},
+	}
+}
+
 type linkSource interface {
 	edges() (*EdgeSets, error)
 }
@@ -163,13 +121,7 @@ func (d *Dataset) EdgeSets() (*EdgeSets, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, part := range []struct {
-		name string
-		list EdgeList
-	}{
-		{"train", e.Train}, {"valid", e.Valid}, {"test", e.Test},
-		{"train negatives", e.TrainNeg}, {"valid negatives", e.ValidNeg}, {"test negatives", e.TestNeg},
-	} {
+	for _, part := range e.parts() {
 		for _, ids := range [][]int32{part.list.Sources, part.list.Targets} {
 			for i, v := range ids {
 				if v < 0 || int(v) >= d.NumNodes {

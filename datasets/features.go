@@ -3,7 +3,6 @@ package datasets
 import (
 	"context"
 	"fmt"
-	"unsafe"
 
 	"zerogcn/dtype"
 	"zerogcn/sparse"
@@ -38,12 +37,7 @@ func DenseFeatures(x []float32, rows, dim int) (*Features, error) {
 	if rows < 0 || dim < 0 || len(x) != rows*dim {
 		return nil, fmt.Errorf("features: %d values are not %d × %d", len(x), rows, dim)
 	}
-	var b []byte
-	if len(x) > 0 {
-		// Rows are little-endian in memory on every platform Go and CUDA share.
-		b = unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), 4*len(x))
-	}
-	return &Features{Rows: rows, Dim: dim, Type: dtype.Float32, name: "features", data: b}, nil
+	return &Features{Rows: rows, Dim: dim, Type: dtype.Float32, name: "features", data: bytesOf(x)}, nil
 }
 
 // RawFeatures wraps a row-major table of any storage type, which it keeps.
@@ -134,8 +128,7 @@ func (f *Features) Float32Rows(ctx context.Context, lo, hi int, dst []float32) e
 		return nil
 	}
 	if f.Type == dtype.Float32 {
-		b := unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), 4*(hi-lo)*f.Dim)
-		return f.ReadRows(ctx, lo, hi, b)
+		return f.ReadRows(ctx, lo, hi, bytesOf(dst[:(hi-lo)*f.Dim]))
 	}
 	rb := f.RowBytes()
 	step := max(1, chunkBytes/rb)
@@ -169,8 +162,11 @@ func (f *Features) checkRows(lo, n int, b []byte) error {
 	if i < 0 {
 		return nil
 	}
-	r, c := i/f.Dim, i%f.Dim
 	var v [1]float32
 	f.Type.Widen(v[:], b[i*f.Type.Size():], 1)
-	return usageErrorf("%s: row %d, column %d is %v: replace it by a finite number", f.name, lo+r, c, v[0])
+	return f.notFinite(lo+i/f.Dim, i%f.Dim, v[0])
+}
+
+func (f *Features) notFinite(row, col int, v float32) error {
+	return usageErrorf("%s: row %d, column %d is %v: replace it by a finite number", f.name, row, col, v)
 }

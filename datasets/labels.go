@@ -79,11 +79,15 @@ func (l *Labels) Classes(dst, ids []int32) error {
 			c = l.class64[v]
 		}
 		if c < -1 || c >= int64(l.width) {
-			return usageErrorf("%s: node %d has class %d: there are %d classes (-1 means none)", l.name, v, c, l.width)
+			return l.badClass(v, c)
 		}
 		dst[i] = int32(c)
 		return nil
 	})
+}
+
+func (l *Labels) badClass(v int, c int64) error {
+	return usageErrorf("%s: node %d has class %d: there are %d classes (-1 means none)", l.name, v, c, l.width)
 }
 
 // Multi writes the Width labels of each node of ids to dst, row-major; nil ids

@@ -25,7 +25,9 @@ type Options struct {
 
 // formats is the table of on-disk formats, in the order in which they are
 // tried.
-var formats = []Format{}
+var formats = []Format{
+	nativeFormat,
+}
 
 // Formats returns the known on-disk formats.
 func Formats() []Format { return append([]Format(nil), formats...) }
@@ -119,7 +121,9 @@ type Generator struct {
 }
 
 // generators is the table of sets made on the spot.
-var generators = []Generator{}
+var generators = []Generator{
+	demoGenerator,
+}
 
 // Generators returns the sets made on the spot.
 func Generators() []Generator { return append([]Generator(nil), generators...) }

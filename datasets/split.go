@@ -9,12 +9,18 @@ import (
 // part at most.
 type Split struct{ Train, Valid, Test []int32 }
 
+type splitPart struct {
+	name string
+	ids  []int32
+}
+
+func (s *Split) parts() [3]splitPart {
+	return [3]splitPart{{"train", s.Train}, {"valid", s.Valid}, {"test", s.Test}}
+}
+
 // check sorts the parts and checks them against the number of nodes.
 func (s *Split) check(n int) error {
-	parts := []struct {
-		name string
-		ids  []int32
-	}{{"train", s.Train}, {"valid", s.Valid}, {"test", s.Test}}
+	parts := s.parts()
 	for _, p := range parts {
 		if !slices.IsSorted(p.ids) {
 			slices.Sort(p.ids)

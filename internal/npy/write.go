@@ -19,8 +19,18 @@ type Writer struct {
 // elements of type T. The caller then writes exactly the shape's elements and
 // calls Close, which does not close w.
 func NewWriter[T Element](w io.Writer, shape ...int64) (*Writer, error) {
-	h := Header{Type: typeOf[T](), Shape: shape}
-	text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", h.Type, h.ShapeString())
+	t := typeOf[T]()
+	return newWriter(w, t.String(), t.Size, shape)
+}
+
+// NewFloat16Writer is NewWriter for binary16 values, which Go has no type for.
+func NewFloat16Writer(w io.Writer, shape ...int64) (*Writer, error) {
+	return newWriter(w, "<f2", 2, shape)
+}
+
+func newWriter(w io.Writer, descr string, size int, shape []int64) (*Writer, error) {
+	h := Header{Shape: shape}
+	text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", descr, h.ShapeString())
 	n := Align - 10
 	if len(text) >= n {
 		return nil, fmt.Errorf("npy: %d dimensions are too many", len(shape))
@@ -28,7 +38,7 @@ func NewWriter[T Element](w io.Writer, shape ...int64) (*Writer, error) {
 	b := make([]byte, Align)
 	copy(b, magic)
 	b[6], b[7] = 1, 0
-	b[8], b[9] = byte(n), byte(n>>8)
+	b[8], b[9] = byte(n&0xFF), byte(n>>8)
 	for i := copy(b[10:], text) + 10; i < Align; i++ {
 		b[i] = ' '
 	}
@@ -36,7 +46,7 @@ func NewWriter[T Element](w io.Writer, shape ...int64) (*Writer, error) {
 	if _, err := w.Write(b); err != nil {
 		return nil, err
 	}
-	return &Writer{w, h.Count() * int64(h.Type.Size)}, nil
+	return &Writer{w, h.Count() * int64(size)}, nil
 }
 
 // Write adds little-endian bytes of the array.

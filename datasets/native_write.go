@@ -1,0 +1,300 @@
+package datasets
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"zerogcn/dtype"
+	"zerogcn/internal/npy"
+	"zerogcn/internal/par"
+)
+
+// ErrExists is wrapped by Write for a folder that is there already.
+var ErrExists = errors.New("it exists already: name another, or remove it first")
+
+// Write writes d as a native folder at dir, which must not exist. Everything
+// goes to a temporary folder beside it, is synced, and gets its name at the
+// end: an interrupted Write leaves nothing at dir, and removes what it wrote if
+// it can. The fingerprint in meta.json is computed from d's content.
+//
+// Features are read and checked as they are written, so a NaN ends the writing
+// with an error.
+func Write(ctx context.Context, dir string, d *Dataset, w par.Workers) (err error) {
+	dir = filepath.Clean(dir)
+	if _, err := os.Lstat(dir); err == nil {
+		return usageErrorf("%s: %w", dir, ErrExists)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	parent := filepath.Dir(dir)
+	if err := os.MkdirAll(parent, 0o777); err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp(parent, "."+filepath.Base(dir)+".tmp-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(tmp))
+		}
+	}()
+	if err := d.CheckGraph(ctx, w); err != nil {
+		return err
+	}
+	fw := folderWriter{ctx: ctx, dir: tmp, w: w}
+	if err := fw.write(d); err != nil {
+		return err
+	}
+	if err := syncFolder(tmp); err != nil {
+		return err
+	}
+	if err := os.Chmod(tmp, 0o755); err != nil { // MkdirTemp makes it private
+		return err
+	}
+	if err := os.Rename(tmp, dir); err != nil {
+		return err
+	}
+	return syncFolder(parent)
+}
+
+type folderWriter struct {
+	ctx context.Context
+	dir string
+	w   par.Workers
+}
+
+func (fw *folderWriter) write(d *Dataset) error {
+	g := d.Graph
+	if err := writeSlice(fw, indptrFile, g.Indptr, int64(len(g.Indptr))); err != nil {
+		return err
+	}
+	if err := writeSlice(fw, indicesFile, g.Indices, int64(len(g.Indices))); err != nil {
+		return err
+	}
+	if g.Weights != nil {
+		if err := writeSlice(fw, weightsFile, g.Weights, int64(len(g.Weights))); err != nil {
+			return err
+		}
+	}
+	if f := d.Features; f != nil && f.Dim > 0 {
+		if err := fw.features(f); err != nil {
+			return err
+		}
+	}
+	if d.Labels != nil {
+		if err := fw.labels(d.Labels); err != nil {
+			return err
+		}
+	}
+	if d.NodeIDs != nil {
+		if err := writeSlice(fw, idsFile, d.NodeIDs, int64(len(d.NodeIDs))); err != nil {
+			return err
+		}
+	}
+	if err := fw.splits(d); err != nil {
+		return err
+	}
+	if err := fw.edgeSets(d); err != nil {
+		return err
+	}
+	m := d.Meta
+	m.FeatureType = ""
+	if d.Features != nil {
+		m.FeatureType = d.Features.Type.String()
+	}
+	var err error
+	if m.Fingerprint, err = Fingerprint(fw.ctx, d, fw.w); err != nil {
+		return err
+	}
+	text, err := m.encode()
+	if err != nil {
+		return err
+	}
+	return fw.file(metaFile, func(b *bufio.Writer) error {
+		_, err := b.Write(text)
+		return err
+	})
+}
+
+// file writes one file of the folder and syncs it.
+func (fw *folderWriter) file(name string, put func(b *bufio.Writer) error) (err error) {
+	if err := fw.ctx.Err(); err != nil {
+		return err
+	}
+	path := filepath.Join(fw.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	b := bufio.NewWriterSize(f, 1<<20)
+	if err := put(b); err != nil {
+		return err
+	}
+	if err := b.Flush(); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// writeSlice writes an array, and looks at the context now and then.
+func writeSlice[T number](fw *folderWriter, name string, v []T, shape ...int64) error {
+	return fw.file(name, func(b *bufio.Writer) error {
+		nw, err := npy.NewWriter[T](b, shape...)
+		if err != nil {
+			return err
+		}
+		raw := bytesOf(v)
+		for len(raw) > 0 {
+			if err := fw.ctx.Err(); err != nil {
+				return err
+			}
+			n := min(len(raw), chunkBytes)
+			if err := guardFaults(func() error { _, err := nw.Write(raw[:n]); return err }); err != nil {
+				return err
+			}
+			raw = raw[n:]
+		}
+		return nw.Close()
+	})
+}
+
+func (fw *folderWriter) features(f *Features) error {
+	if f.scales != nil {
+		if err := writeSlice(fw, scalesFile, f.scales, int64(len(f.scales))); err != nil {
+			return err
+		}
+	}
+	return fw.file(featuresFile, func(b *bufio.Writer) error {
+		nw, err := newFeatureWriter(b, f)
+		if err != nil {
+			return err
+		}
+		per := max(1, chunkBytes/f.RowBytes())
+		buf := make([]byte, min(per, f.Rows)*f.RowBytes())
+		for lo := 0; lo < f.Rows; lo += per {
+			hi := min(f.Rows, lo+per)
+			part := buf[:(hi-lo)*f.RowBytes()]
+			if err := f.ReadRows(fw.ctx, lo, hi, part); err != nil {
+				return err
+			}
+			if _, err := nw.Write(part); err != nil {
+				return err
+			}
+		}
+		return nw.Close()
+	})
+}
+
+func (fw *folderWriter) labels(l *Labels) error {
+	n, c := int64(l.n), int64(l.width)
+	switch {
+	case l.multi != nil:
+		return writeSlice(fw, labelsFile, l.multi, n, c)
+	case l.value != nil && c == 1:
+		return writeSlice(fw, labelsFile, l.value, n)
+	case l.value != nil:
+		return writeSlice(fw, labelsFile, l.value, n, c)
+	}
+	all := l.class64
+	if all == nil {
+		all = make([]int64, l.n)
+		for i, v := range l.class32 {
+			all[i] = int64(v)
+		}
+	}
+	return writeSlice(fw, labelsFile, all, n)
+}
+
+func (fw *folderWriter) splits(d *Dataset) error {
+	count := d.NumGivenSplits()
+	for i := range count {
+		s, err := d.Split(i)
+		if err != nil {
+			return err
+		}
+		dir := ""
+		if count > 1 {
+			dir = filepath.Join(splitsFolder, strconv.Itoa(i))
+		}
+		for k, p := range s.parts() {
+			ids := make([]int64, len(p.ids))
+			for j, v := range p.ids {
+				ids[j] = int64(v)
+			}
+			if err := writeSlice(fw, filepath.Join(dir, splitFiles[k]), ids, int64(len(ids))); err != nil {
+				return err
+			}
+		}
+		if dir == "" {
+			continue
+		}
+		if err := syncFolder(filepath.Join(fw.dir, dir)); err != nil {
+			return err
+		}
+	}
+	if count > 1 {
+		return syncFolder(filepath.Join(fw.dir, splitsFolder))
+	}
+	return nil
+}
+
+func (fw *folderWriter) edgeSets(d *Dataset) error {
+	e, err := d.EdgeSets()
+	if errors.Is(err, ErrNoEdgeSets) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for i, p := range e.parts() {
+		if p.list.Len() == 0 {
+			continue
+		}
+		pairs := make([]int64, 0, 2*p.list.Len())
+		for k, v := range p.list.Sources {
+			pairs = append(pairs, int64(v), int64(p.list.Targets[k]))
+		}
+		if err := writeSlice(fw, edgeFiles[i], pairs, int64(p.list.Len()), 2); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("syncing the folder: %w", err)
+	}
+	return nil
+}
+
+// newFeatureWriter writes the header for a table of f's storage type.
+func newFeatureWriter(b *bufio.Writer, f *Features) (*npy.Writer, error) {
+	n, c := int64(f.Rows), int64(f.Dim)
+	switch f.Type {
+	case dtype.Float16:
+		return npy.NewFloat16Writer(b, n, c)
+	case dtype.BFloat16:
+		return npy.NewWriter[uint16](b, n, c)
+	case dtype.Int8:
+		return npy.NewWriter[int8](b, n, c)
+	default:
+		return npy.NewWriter[float32](b, n, c)
+	}
+}
