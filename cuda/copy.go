@@ -71,7 +71,7 @@ func (s *Stream) copy(f *symbol, dst, src, n uintptr) error {
 		return err
 	}
 	defer s.end(e)
-	return s.blame(s.dev.drv.do(f, dst, src, n, s.handle))
+	return s.queue(f, 4, dst, src, n, s.handle)
 }
 
 // Upload copies src, of any memory, to the device and returns when it is there

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"sync"
 	"unsafe"
+
+	"github.com/ebitengine/purego"
 )
 
 // Device is a GPU whose primary context is retained. Its methods may be called
@@ -15,6 +17,7 @@ type Device struct {
 	handle int32
 	props  Properties
 	ctx    uintptr
+	ctxArg []uintptr // ctx as an argument list, which costs no allocation a call
 
 	life     lifetime // methods hold it for reading, Close for writing
 	pool     pool
@@ -52,25 +55,26 @@ func (d *Device) String() string { return fmt.Sprintf("device %d (%s)", d.props.
 // comes back, because a goroutine bound to another device may be calling.
 func (d *Device) enter() (pushed bool, err error) {
 	runtime.LockOSThread()
+	f := &d.drv.t.ctxSetCurrent
 	if d.drv.contexts.Load() > 1 {
-		err = d.drv.do(&d.drv.t.ctxPush, d.ctx)
-		pushed = true
-	} else {
-		err = d.drv.do(&d.drv.t.ctxSetCurrent, d.ctx)
+		f, pushed = &d.drv.t.ctxPush, true
 	}
-	if err != nil {
+	if r, _, _ := purego.SyscallN(f.addr, d.ctxArg...); int32(r) != 0 {
 		runtime.UnlockOSThread()
-		return false, detail(err, "%v", d)
+		return false, detail(d.drv.fail(f, Code(int32(r))), "%v", d)
 	}
 	return pushed, nil
 }
 
 func (d *Device) leave(pushed bool) {
 	if pushed {
-		d.drv.code(&d.drv.t.ctxPop, 0)
+		purego.SyscallN(d.drv.t.ctxPop.addr, noResult...)
 	}
 	runtime.UnlockOSThread()
 }
+
+// noResult is the argument list of cuCtxPopCurrent whose result nobody needs.
+var noResult = []uintptr{0}
 
 // within runs f with the device open and its context current.
 func (d *Device) within(f func() error) error {

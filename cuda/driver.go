@@ -147,7 +147,7 @@ func (d *Driver) Open(ordinal int, o DeviceOptions) (*Device, error) {
 	case limit < 0:
 		limit = 0
 	}
-	dev := &Device{drv: d, handle: h, props: p, ctx: *ctx, objects: make(map[closer]struct{})}
+	dev := &Device{drv: d, handle: h, props: p, ctx: *ctx, ctxArg: []uintptr{*ctx}, objects: make(map[closer]struct{})}
 	dev.pool.limit = limit
 	d.contexts.Add(1)
 	return dev, nil

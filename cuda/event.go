@@ -69,7 +69,7 @@ func (e *Event) Record(s *Stream) error {
 		return fmt.Errorf("cuda: event: %w", err)
 	}
 	defer e.life.done()
-	return s.blame(s.dev.drv.do(&s.dev.drv.t.eventRecord, e.handle, s.handle))
+	return s.queue(&s.dev.drv.t.eventRecord, 2, e.handle, s.handle, 0, 0)
 }
 
 // Done reports whether the work before the last Record is done; an event that

@@ -183,7 +183,7 @@ func (x *Executable) Launch(s *Stream) error {
 		return err
 	}
 	defer s.end(e)
-	return s.blame(s.dev.drv.do(&s.dev.drv.t.graphLaunch, x.handle, s.handle))
+	return s.queue(&s.dev.drv.t.graphLaunch, 2, x.handle, s.handle, 0, 0)
 }
 
 // Close destroys the executable once its launches are done. Closing twice does

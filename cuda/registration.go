@@ -106,7 +106,7 @@ func (d *Device) lock(ctx context.Context, r *Registration, o RegisterOptions) e
 		r.locked = l
 		return errors.Join(err, r.unlock())
 	}
-	r.locked, r.ptr = l, l.base+DevicePtr(first-lo)
+	r.locked, r.ptr = l, l.base+DevicePtr(first-l.lo)
 	return nil
 }
 

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/ebitengine/purego"
 )
 
 // Stream is a queue of work on a device: what is queued runs in order, and at
@@ -150,7 +152,26 @@ func (s *Stream) Wait(e *Event) error {
 		return fmt.Errorf("cuda: event: %w", err)
 	}
 	defer e.life.done()
-	return s.blame(s.dev.drv.do(&s.dev.drv.t.streamWait, s.handle, e.handle, 0))
+	return s.queue(&s.dev.drv.t.streamWait, 3, s.handle, e.handle, 0, 0)
+}
+
+// queue calls a function of the driver that returns at once, with the first n
+// of the arguments. They go through the stream's own array: a call with a
+// variable number of arguments allocates otherwise.
+//
+//go:uintptrescapes
+func (s *Stream) queue(f *symbol, n int, a, b, c, d uintptr) error {
+	if f.addr == 0 {
+		return s.dev.drv.missing(f)
+	}
+	s.mu.Lock()
+	s.argv[0], s.argv[1], s.argv[2], s.argv[3] = a, b, c, d
+	r, _, _ := purego.SyscallN(f.addr, s.argv[:n]...)
+	s.mu.Unlock()
+	if int32(r) != 0 {
+		return s.blame(s.dev.drv.fail(f, Code(int32(r))))
+	}
+	return nil
 }
 
 // blame adds to an error of a lost context which kernel was queued last.
