@@ -113,7 +113,7 @@ func TestPoolReuse(t *testing.T) {
 	if m.Device[Activations] != (Usage{0, 10_000, 0, 1}) || m.Device[Gradients] != (Usage{10_100, 10_100, 1, 1}) || m.PoolHits != 1 || m.PoolMisses != 1 {
 		t.Errorf("%+v", m)
 	}
-	want := "device     gradients         10100 bytes  10100 bytes        1          1\n"
+	want := "device     gradients        10100 bytes  10100 bytes        1          1\n"
 	if s := m.String(); !strings.Contains(s, want) || !strings.Contains(s, "1 hits, 1 misses") {
 		t.Errorf("%s", s)
 	}
@@ -123,7 +123,10 @@ func TestPoolReuse(t *testing.T) {
 	if n := f.count("cuMemFree_v2"); n != 1 {
 		t.Errorf("%d frees after Trim", n)
 	}
-	// None kept when the limit forbids it, none for tables.
+}
+
+// None kept when the limit forbids it.
+func TestPoolLimit(t *testing.T) {
 	none, f := open(t, DeviceOptions{PoolLimit: -1})
 	c, err := none.Alloc(Features, 512)
 	if err != nil {
