@@ -9,7 +9,7 @@ import (
 // par.Workers it keeps its goroutines between runs and allocates nothing. The
 // goroutine that calls run works too.
 type crew struct {
-	work  func(tile int)
+	work  func(worker, tile int)
 	start chan struct{}
 	group sync.WaitGroup // helpers busy with the current run
 	all   sync.WaitGroup // helpers alive
@@ -19,15 +19,15 @@ type crew struct {
 }
 
 // newCrew starts n-1 helpers. work is called at the same time for different
-// tiles and must not panic.
-func newCrew(n int, work func(tile int)) *crew {
+// tiles and must not panic; calls with the same worker, below n, take turns.
+func newCrew(n int, work func(worker, tile int)) *crew {
 	c := &crew{work: work, start: make(chan struct{}), size: n}
-	for range n - 1 {
+	for helper := 1; helper < n; helper++ {
 		c.all.Add(1)
 		go func() {
 			defer c.all.Done()
 			for range c.start {
-				c.drain()
+				c.drain(helper)
 				c.group.Done()
 			}
 		}()
@@ -45,17 +45,17 @@ func (c *crew) run(tiles int) {
 		c.group.Add(1)
 		c.start <- struct{}{}
 	}
-	c.drain()
+	c.drain(0)
 	c.group.Wait()
 }
 
-func (c *crew) drain() {
+func (c *crew) drain(worker int) {
 	for {
 		t := c.next.Add(1) - 1
 		if t >= c.tiles {
 			return
 		}
-		c.work(int(t))
+		c.work(worker, int(t))
 	}
 }
 

@@ -94,7 +94,7 @@ func (g *HostGatherer) Gather(ctx context.Context, ids []int32, dst []float32) e
 
 // gatherTile gathers one tile of the job. Tiles behind a bad id are skipped,
 // those before it never are, so the position reported is the first.
-func (g *HostGatherer) gatherTile(tile int) {
+func (g *HostGatherer) gatherTile(_, tile int) {
 	j := &g.job
 	lo := tile * g.tile
 	if j.failed.Load() != nil || int64(lo) > j.bad.Load() {
