@@ -1,0 +1,156 @@
+package graph
+
+import (
+	"math/bits"
+	"slices"
+
+	"zerogcn/internal/philox"
+)
+
+// drawRow writes the CSR positions of target i's edges into out, ascending.
+// len(out) is the number of edges that layOut gave the target.
+func (s *Sampler) drawRow(i int, out []int64) {
+	k, d := len(out), uint32(s.rowDeg[i])
+	if k == 0 {
+		return
+	}
+	v, lo := s.batch.Nodes[i], s.rowLo[i]
+	switch {
+	case s.wholeRow(k, d):
+		for j := range out {
+			out[j] = lo + int64(j)
+		}
+	case k > maxNetwork:
+		if drawLong(s, uint32(v), d, out); lo != 0 {
+			for j := range out {
+				out[j] += lo
+			}
+		}
+	default:
+		var x [maxNetwork]uint32
+		if s.opt.Replace {
+			s.drawReplace(uint32(v), k, d, &x)
+		} else {
+			s.drawFloyd(uint32(v), k, d, &x)
+		}
+		for j, p := range x[:k] {
+			out[j] = lo + int64(p)
+		}
+	}
+	if s.hasSelf(v) {
+		s.skipSelf(v, lo, out)
+	}
+}
+
+// wholeRow reports whether k of d edges are all of them, without draws.
+func (s *Sampler) wholeRow(k int, d uint32) bool {
+	return s.fanout <= 0 || !s.opt.Replace && uint32(k) == d
+}
+
+// skipSelf moves ascending positions in a row without its self loops to
+// positions in the whole row, which begins at lo.
+func (s *Sampler) skipSelf(v int32, lo int64, positions []int64) {
+	at, n := s.csr.selfRun(v)
+	for j := len(positions) - 1; j >= 0 && positions[j] >= lo+int64(at); j-- {
+		positions[j] += int64(n)
+	}
+}
+
+// drawFloyd draws k of d positions, 0 < k < d, uniformly without replacement,
+// ascending: Floyd's algorithm (Bentley and Floyd, "A sample of brilliance",
+// CACM 30(9), 1987).
+func (s *Sampler) drawFloyd(v uint32, k int, d uint32, x *[maxNetwork]uint32) {
+	var words [4]uint32
+	var seen uint64 // the draws so far, by their lowest six bits
+	first := d - uint32(k)
+	for i := range k {
+		if i&3 == 0 {
+			words = s.stream.Words(v, uint32(i>>2))
+		}
+		j := first + uint32(i)
+		t := philox.Below(words[i&3], j+1)
+		if seen>>(t&63)&1 != 0 && (d <= 64 || slices.Contains(x[:i], t)) {
+			t = j
+		}
+		seen |= 1 << (t & 63)
+		x[i] = t
+	}
+	if d <= 64 { // seen is the sample: read it in order
+		for i := range k {
+			x[i] = uint32(bits.TrailingZeros64(seen))
+			seen &= seen - 1
+		}
+		return
+	}
+	runNetwork(s.nets[s.hop], x)
+}
+
+// drawReplace draws k of d positions with replacement, ascending.
+func (s *Sampler) drawReplace(v uint32, k int, d uint32, x *[maxNetwork]uint32) {
+	var words [4]uint32
+	for i := range k {
+		if i&3 == 0 {
+			words = s.stream.Words(v, uint32(i>>2))
+		}
+		x[i] = philox.Below(words[i&3], d)
+	}
+	runNetwork(s.nets[s.hop], x)
+}
+
+// drawLong draws any number of positions into out, ascending, for fan-outs
+// above maxNetwork, by the same rules and from the same words.
+func drawLong[T int32 | int64](s *Sampler, v, d uint32, out []T) {
+	var words [4]uint32
+	k := len(out)
+	for i := range k {
+		if i&3 == 0 {
+			words = s.stream.Words(v, uint32(i>>2))
+		}
+		if s.opt.Replace {
+			out[i] = T(philox.Below(words[i&3], d))
+			continue
+		}
+		// Floyd, with the sample so far kept in order. A draw that was taken
+		// gives j, which is above all others.
+		j := d - uint32(k) + uint32(i)
+		t := T(philox.Below(words[i&3], j+1))
+		if at, taken := slices.BinarySearch(out[:i], t); taken {
+			out[i] = T(j)
+		} else {
+			copy(out[at+1:i+1], out[at:i])
+			out[at] = t
+		}
+	}
+	if s.opt.Replace {
+		slices.Sort(out)
+	}
+}
+
+// sampleLongRow samples a target of more than bufferEdges edges.
+func (s *Sampler) sampleLongRow(i int) {
+	b, v, lo := s.block, s.batch.Nodes[i], s.rowLo[i]
+	start, end := int(b.Indptr[i]), int(b.Indptr[i+1])
+	out := b.Indices[start:end]
+	if s.wholeRow(len(out), uint32(s.rowDeg[i])) {
+		for j := range out {
+			out[j] = int32(j)
+		}
+	} else {
+		drawLong(s, uint32(v), uint32(s.rowDeg[i]), out)
+	}
+	at, n := len(s.csr.Indices), 0
+	if s.hasSelf(v) {
+		at, n = s.csr.selfRun(v)
+	}
+	for j, p := range out {
+		e := lo + int64(p)
+		if int(p) >= at {
+			e += int64(n)
+		}
+		if b.EdgeIDs != nil {
+			b.EdgeIDs[start+j] = e
+		}
+		out[j] = s.csr.Indices[e]
+	}
+	s.mark(i, start, out)
+}
