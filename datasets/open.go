@@ -27,6 +27,7 @@ type Options struct {
 // tried.
 var formats = []Format{
 	nativeFormat,
+	planetoidFormat,
 }
 
 // Formats returns the known on-disk formats.

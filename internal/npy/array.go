@@ -62,6 +62,24 @@ func New(r io.ReaderAt, size int64, name string) (*Array, error) {
 	return a, nil
 }
 
+// NewRaw makes an Array of data without a header, as pickles hold them: size
+// bytes of r from byte 0 on, whose type, order and shape the caller knows. They
+// are checked as a header would be.
+func NewRaw(r io.ReaderAt, size int64, descr string, fortran bool, shape []int64, name string) (*Array, error) {
+	a := &Array{name: name, r: r, Header: Header{Fortran: fortran, Shape: shape}}
+	var err error
+	if a.Type, err = parseType(descr); err != nil {
+		return nil, a.Errorf("%w", err)
+	}
+	if len(shape) > maxDims {
+		return nil, a.Errorf("more than %d dimensions", maxDims)
+	}
+	if err := a.check(size); err != nil {
+		return nil, a.wrap(err)
+	}
+	return a, nil
+}
+
 // Name returns the name that messages use: a path, or archive and member.
 func (a *Array) Name() string { return a.name }
 

@@ -137,7 +137,7 @@ func (h *Header) check(size int64) error {
 	zero := false
 	for i, d := range h.Shape {
 		if d < 0 || d > maxDim {
-			return faultf(10, "dimension %d is %d: want 0 to 2^48", i, d)
+			return faultf(h.at(), "dimension %d is %d: want 0 to 2^48", i, d)
 		}
 		zero = zero || d == 0
 	}
@@ -145,20 +145,24 @@ func (h *Header) check(size int64) error {
 		return nil // nothing of it is ever read
 	}
 	if h.Type.Size == 0 {
-		return faultf(10, "elements of type %s have no bytes", h.Type)
+		return faultf(h.at(), "elements of type %s have no bytes", h.Type)
 	}
 	count := int64(1)
 	for _, d := range h.Shape {
 		if count > have/d {
-			return faultf(10, "shape %s of %s needs more than the %d bytes that follow the header: the file is cut short, or its header is wrong", h.ShapeString(), h.Type, have)
+			return faultf(h.at(), "shape %s of %s needs more than the %d bytes that follow the header: the file is cut short, or its header is wrong", h.ShapeString(), h.Type, have)
 		}
 		count *= d
 	}
 	if count > have/int64(h.Type.Size) {
-		return faultf(10, "shape %s of %s needs %d bytes, and %d follow the header: the file is cut short, or its header is wrong", h.ShapeString(), h.Type, count*int64(h.Type.Size), have)
+		return faultf(h.at(), "shape %s of %s needs %d bytes, and %d follow the header: the file is cut short, or its header is wrong", h.ShapeString(), h.Type, count*int64(h.Type.Size), have)
 	}
 	return nil
 }
+
+// at is where faults of the shape are reported: where the header's text is
+// (10), or the data where there is no header.
+func (h *Header) at() int64 { return min(h.Offset, 10) }
 
 func unexpected(err error) error {
 	if err == nil || err == io.EOF {
