@@ -28,6 +28,7 @@ type Options struct {
 var formats = []Format{
 	nativeFormat,
 	planetoidFormat,
+	musaeFormat,
 }
 
 // Formats returns the known on-disk formats.
