@@ -138,14 +138,14 @@ func TestTargets(t *testing.T) {
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x")
-	os.WriteFile(filepath.Join(dir, ".x.tmp-dead"), nil, 0o644)
-	os.MkdirAll(filepath.Join(dir, ".x.tmp-deadfolder", "sub"), 0o755)
-	os.WriteFile(filepath.Join(dir, ".y.tmp-other"), nil, 0o644)
+	os.WriteFile(filepath.Join(dir, ".x.tmp-0000dead"), nil, 0o644)
+	os.MkdirAll(filepath.Join(dir, ".x.tmp-deadf01d", "sub"), 0o755)
+	os.WriteFile(filepath.Join(dir, ".y.tmp-12345678"), nil, 0o644)
 	living, err := Create(path, 0o644)
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantNames(t, dir, filepath.Base(living.Name()), ".y.tmp-other")
+	wantNames(t, dir, filepath.Base(living.Name()), ".y.tmp-12345678")
 	if err := Write(path, 0o644, text("second")); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,18 @@ func TestSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantText(t, path, "first")
-	wantNames(t, dir, ".y.tmp-other", "x")
+	wantNames(t, dir, ".y.tmp-12345678", "x")
+
+	// Sweep takes those of all targets, and nothing that only looks like one.
+	for _, name := range []string{".z.tmp-123", ".z.tmp-1234567g", "z.tmp-12345678", ".tmp"} {
+		os.WriteFile(filepath.Join(dir, name), nil, 0o644)
+	}
+	if living, err = Create(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	defer living.Close()
+	Sweep(dir)
+	wantNames(t, dir, ".tmp", filepath.Base(living.Name()), ".z.tmp-123", ".z.tmp-1234567g", "x", "z.tmp-12345678")
 }
 
 type writer func(path string, fill func(dir string) error) error
@@ -244,8 +255,8 @@ func TestRecover(t *testing.T) {
 	}{
 		{"nothing there", nil, "", []string{}},
 		{"untouched", map[string]int{"d": 1}, "1", []string{"d"}},
-		{"new one not complete", map[string]int{"d": 1, ".d.tmp-7": 2}, "1", []string{".d.tmp-7", "d"}},
-		{"between the renames", map[string]int{".d.old": 1, ".d.tmp-7": 2}, "1", []string{".d.tmp-7", "d"}},
+		{"new one not complete", map[string]int{"d": 1, ".d.tmp-00000007": 2}, "1", []string{".d.tmp-00000007", "d"}},
+		{"between the renames", map[string]int{".d.old": 1, ".d.tmp-00000007": 2}, "1", []string{".d.tmp-00000007", "d"}},
 		{"before the old one is removed", map[string]int{".d.old": 1, "d": 2}, "2", []string{"d"}},
 	}
 	for _, test := range tests {

@@ -5,12 +5,17 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 )
 
+// tempMark stands in temporary names between the target's name and 8
+// hexadecimal digits.
+const tempMark = ".tmp-"
+
 // tempPrefix is what the temporary names of a target begin with.
-func tempPrefix(path string) string { return "." + filepath.Base(path) + ".tmp-" }
+func tempPrefix(path string) string { return "." + filepath.Base(path) + tempMark }
 
 // lockedTemp makes a file or folder under a fresh temporary name for path, by
 // create, and locks it.
@@ -36,19 +41,36 @@ func lockedTemp(path string, create func(name string) (*os.File, error)) (*os.Fi
 	return nil, fmt.Errorf("%s: found no free temporary name beside it", path)
 }
 
-// sweep removes the temporary files and folders of path whose writers are
-// gone. It is housekeeping: what it cannot do is left for the next time.
-func sweep(path string) {
-	dir, prefix := filepath.Dir(path), tempPrefix(path)
+// Sweep removes the temporary files and folders in dir, of all targets, whose
+// writers are gone. It is for folders whose targets have ever new names, so
+// that the next writer of a name does not come by. It is housekeeping: what it
+// cannot do is left for the next time.
+func Sweep(dir string) { sweepPrefix(dir, ".") }
+
+// sweep is Sweep for one target.
+func sweep(path string) { sweepPrefix(filepath.Dir(path), tempPrefix(path)) }
+
+func sweepPrefix(dir, prefix string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return
 	}
 	for _, e := range entries {
-		if name := filepath.Join(dir, e.Name()); strings.HasPrefix(e.Name(), prefix) && (e.IsDir() || e.Type().IsRegular()) {
-			removeStale(name)
+		name := e.Name()
+		i := strings.LastIndex(name, tempMark)
+		if i < 0 || !strings.HasPrefix(name, prefix) || !isHex(name[i+len(tempMark):]) {
+			continue
+		}
+		if e.IsDir() || e.Type().IsRegular() {
+			removeStale(filepath.Join(dir, name))
 		}
 	}
+}
+
+// isHex tells the end of a temporary name.
+func isHex(s string) bool {
+	_, err := strconv.ParseUint(s, 16, 32)
+	return err == nil && len(s) == 8
 }
 
 // removeStale removes name if nobody holds its lock.
