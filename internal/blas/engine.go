@@ -41,9 +41,9 @@ type Engine struct {
 type kernel interface {
 	gemm(transA, transB bool, m, n, k int, alpha float32, a []float32, lda int,
 		b []float32, ldb int, beta float32, c []float32, ldc int)
-	// packs tells whether B should be transposed before the tiles multiply, for
-	// a right operand that is stored transposed.
-	packs(m int) bool
+	// packs tells whether a right operand that is stored transposed must be
+	// copied to its plain form first, so that transB is never set.
+	packs() bool
 }
 
 // Info names the library.

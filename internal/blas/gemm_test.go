@@ -188,7 +188,7 @@ func same(t fataler, g gemmCase, name string, x, before *matrix) {
 
 func TestGemm(t *testing.T) {
 	// Shapes that reach every path: no rows, columns or depth; one tile; edges
-	// of tiles; cuts of k; dot products and packing for a transposed B.
+	// of tiles; cuts of k; packing of a transposed B.
 	shapes := [][3]int{
 		{0, 3, 4}, {3, 0, 4}, {3, 4, 0}, {1, 1, 1}, {1, 300, 7}, {31, 5, 9}, {32, 5, 9}, {33, 200, 17},
 		{65, 257, 64}, {130, 47, 100}, {16, 24, 2100}, {1, 1, 5000}, {600, 3, 30}, {270, 530, 5},
@@ -223,25 +223,37 @@ func TestGemmProperty(t *testing.T) {
 	})
 }
 
-// TestGemmSameBitsAgain repeats products on operands at other addresses: what
-// the processor's vectors are aligned to must not matter.
-func TestGemmSameBitsAgain(t *testing.T) {
+// TestGemmSameBitsElsewhere repeats products on operands at other addresses:
+// what the processor's vectors are aligned to must not matter.
+func TestGemmSameBitsElsewhere(t *testing.T) {
+	moved := func(x []float32, by int) []float32 { return append(make([]float32, by, by+len(x)), x...)[by:] }
 	engines(t, func(t *testing.T, e *Engine) {
-		const m, n, k = 300, 130, 1100
-		rng := rand.New(rand.NewPCG(5, 5))
-		var first []float32
-		a, b := newMatrix(rng, m, k, 0), newMatrix(rng, k, n, 0)
-		for shift := range 9 {
-			aa := append(make([]float32, shift, shift+m*k), a.data()...)[shift:]
-			bb := append(make([]float32, 2*shift, 2*shift+k*n), b.data()...)[2*shift:]
-			c := make([]float32, 3*shift+m*n)[3*shift:]
-			e.Gemm(2, false, false, m, n, k, 1, aa, k, bb, n, 0, c, n)
-			if first == nil {
-				first = c
-			}
-			for i := range c {
-				if c[i] != first[i] {
-					t.Fatalf("operands shifted by %d elements: element %d is %g, was %g", shift, i, c[i], first[i])
+		for _, s := range [][3]int{{300, 130, 1100}, {1, 1, 77}, {4, 1, 5}, {3, 9, 40}, {17, 33, 65}, {40, 16, 200}} {
+			m, n, k := s[0], s[1], s[2]
+			rng := rand.New(rand.NewPCG(5, 5))
+			a, b := newMatrix(rng, m, k, 0).data(), newMatrix(rng, k, n, 0).data()
+			for trans := range 4 {
+				tA, tB := trans&1 != 0, trans&2 != 0
+				lda, ldb := k, n
+				if tA {
+					lda = m
+				}
+				if tB {
+					ldb = k
+				}
+				var first []float32
+				for shift := range 17 {
+					c := make([]float32, 3*shift+m*n)[3*shift:]
+					e.Gemm(2, tA, tB, m, n, k, 1, moved(a, shift), lda, moved(b, 2*shift), ldb, 0, c, n)
+					if first == nil {
+						first = c
+					}
+					for i := range c {
+						if c[i] != first[i] {
+							t.Fatalf("%v, transposed %v %v, operands shifted by %d elements: element %d is %g, was %g",
+								s, tA, tB, shift, i, c[i], first[i])
+						}
+					}
 				}
 			}
 		}

@@ -3,7 +3,6 @@ package blas
 import (
 	"runtime/debug"
 
-	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/gonum"
 )
 
@@ -32,18 +31,13 @@ func gonumVersion() string {
 
 type rankOne struct{}
 
-// dotRows is the number of rows of A below which products with a transposed B
-// are dot products: to transpose B first would cost more than it saves.
-const dotRows = 32
+// packs is true: a right operand that is stored transposed is copied first.
+// The other way, dot products of its rows, gives other bits at other addresses,
+// since gonum's dot product sums up to the next aligned address on its own.
+func (rankOne) packs() bool { return true }
 
-func (rankOne) packs(m int) bool { return m >= dotRows }
-
-func (rankOne) gemm(transA, transB bool, m, n, k int, alpha float32, a []float32, lda int,
+func (rankOne) gemm(transA, _ bool, m, n, k int, alpha float32, a []float32, lda int,
 	b []float32, ldb int, beta float32, c []float32, ldc int) {
-	if transB {
-		dots(transA, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
-		return
-	}
 	scale(m, n, beta, c, ldc)
 	// A part of C of subRows×subCols is updated subDepth times while the rows
 	// of A and B that it needs are in the second-level cache.
@@ -69,21 +63,5 @@ func update(transA bool, m, n, k int, alpha float32, a []float32, lda int,
 		} else {
 			lib.Sger(m, n, alpha, a[l:], lda, row, 1, c, ldc)
 		}
-	}
-}
-
-// dots multiplies with B stored transposed, m below dotRows: gonum's Sgemm
-// takes dot products of rows there. It starts goroutines of its own for more
-// than three blocks of 64×64, which strips of three avoid.
-func dots(transA bool, m, n, k int, alpha float32, a []float32, lda int,
-	b []float32, ldb int, beta float32, c []float32, ldc int) {
-	const strip = 3 * 64
-	tA := blas.NoTrans
-	if transA {
-		tA = blas.Trans
-	}
-	for j := 0; j < n; j += strip {
-		gonum.Implementation{}.Sgemm(tA, blas.Trans, m, min(strip, n-j), k, alpha,
-			a, lda, b[j*ldb:], ldb, beta, c[j:], ldc)
 	}
 }

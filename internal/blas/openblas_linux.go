@@ -111,7 +111,7 @@ func letter(trans bool) byte {
 }
 
 // packs is false: OpenBLAS packs its operands itself.
-func (*openBLAS) packs(int) bool { return false }
+func (*openBLAS) packs() bool { return false }
 
 // gemm passes the row-major product as its transpose: read by columns,
 // C' = op(B)'·op(A)'.

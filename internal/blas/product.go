@@ -35,7 +35,7 @@ func newProduct(k kernel) *product {
 func (p *product) forget() { p.a, p.b, p.c = nil, nil, nil }
 
 func (p *product) run(w par.Workers) {
-	if p.transB && p.kernel.packs(p.m) {
+	if p.transB && p.kernel.packs() {
 		p.packed = grow(p.packed, p.k*p.n)
 		w.Range(p.k, packRows, p.packFn)
 		p.b, p.ldb, p.transB = p.packed, p.n, false

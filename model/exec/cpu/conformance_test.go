@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"zerogcn/internal/par"
-	"zerogcn/model/exec"
 	"zerogcn/model/exec/cpu"
 	"zerogcn/model/exec/exectest"
 )
@@ -15,10 +14,6 @@ func device(w par.Workers) exectest.Device {
 
 func TestConformance(t *testing.T) { exectest.Run(t, device(2)) }
 
-// The suite holds for the reference back end too, so what it asks is right.
-func TestReferenceConforms(t *testing.T) { exectest.Run(t, exectest.Host{Backend: exec.Reference{}}) }
-
 func TestWorkersDoNotMatter(t *testing.T) {
-	exectest.Same(t, device(1), device(2))
-	exectest.Same(t, device(1), device(8))
+	exectest.Same(t, device(1), device(2), device(8))
 }

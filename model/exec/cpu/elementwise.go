@@ -36,9 +36,11 @@ func span(v *op.Value, lo, hi int) []float32 { return v.Data[lo*v.Cols : hi*v.Co
 // copyRows copies the rows that in[0] has and clears the others, which is Copy,
 // Head and HeadGrad.
 func copyRows(out *op.Value, in []*op.Value, lo, hi int) {
-	have := min(hi, max(lo, in[0].Rows))
-	copy(span(out, lo, have), span(in[0], lo, have))
-	clear(span(out, have, hi))
+	if have := min(hi, in[0].Rows); lo < have {
+		copy(span(out, lo, have), span(in[0], lo, have))
+		lo = have
+	}
+	clear(span(out, lo, hi))
 }
 
 func addRows(out *op.Value, in []*op.Value, lo, hi int) {

@@ -4,6 +4,6 @@
 // in place where the operation allows that, and with kernels reused from one
 // shape to the next as programs do.
 //
-// A back end's test calls Run with a Device; Same compares two back ends bit by
-// bit, such as one with different numbers of workers.
+// A back end's test calls Run with a Device; Same compares back ends bit by bit,
+// such as one with different numbers of workers.
 package exectest

@@ -25,16 +25,24 @@ func Run(t *testing.T, d Device) {
 	}
 }
 
-// Same checks that two devices give the same bits.
-func Same(t *testing.T, a, b Device) {
+// Same checks that other devices give the same bits as the first.
+func Same(t *testing.T, first Device, others ...Device) {
 	for _, kind := range op.Kinds() {
 		t.Run(kind.String(), func(t *testing.T) {
-			ka, kb := newKernels(a), newKernels(b)
+			ks := newKernels(first)
+			var more []*kernels
+			for _, d := range others {
+				more = append(more, newKernels(d))
+			}
 			rapid.Check(t, func(r *rapid.T) {
 				c := draw(r, kind)
-				x, y := ka.run(t, r, c), kb.run(t, r, c)
-				if i := differ(x, y); i >= 0 {
-					r.Fatalf("%v: element %d is %g on %s and %g on %s", c, i, x[i], a.Name(), y[i], b.Name())
+				want := ks.run(t, r, c)
+				for i, k := range more {
+					got := k.run(t, r, c)
+					if j := differ(got, want); j >= 0 {
+						r.Fatalf("%v: element %d is %g on device %d (%s), %g on the first (%s)",
+							c, j, got[j], i+1, k.d.Name(), want[j], ks.d.Name())
+					}
 				}
 			})
 		})
