@@ -26,6 +26,7 @@ type Case struct {
 	Inputs map[string]Entry `json:"inputs"`
 	Params map[string]Entry `json:"params"`
 	Expect map[string]Entry `json:"expect"`
+	values map[string]json.RawMessage
 }
 
 // Entry names an array file.
@@ -46,7 +47,24 @@ func Load(t testing.TB, name string) *Case {
 	if err := json.Unmarshal(b, c); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
+	plain := struct {
+		Values map[string]json.RawMessage `json:"values"`
+	}{}
+	if err := json.Unmarshal(b, &plain); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	c.values = plain.Values
 	return c
+}
+
+// Value returns a plain number of the manifest.
+func (c *Case) Value(t testing.TB, key string) float64 {
+	t.Helper()
+	var v float64
+	if err := json.Unmarshal(c.values[key], &v); err != nil {
+		t.Fatalf("%s: value %s: %v", c.Name, key, err)
+	}
+	return v
 }
 
 // Floats reads an entry as float64.
