@@ -7,9 +7,16 @@ import (
 	"zerogcn/internal/philox"
 )
 
+// draws is a task's scratch memory, on its stack.
+type draws struct {
+	words     [maxNetwork + wordsSlack]uint32
+	chosen    [maxNetwork]uint32 // positions in the row, ascending
+	positions [bufferEdges]int64 // positions in the CSR
+}
+
 // drawRow writes the CSR positions of target i's edges into out, ascending.
 // len(out) is the number of edges that layOut gave the target.
-func (s *Sampler) drawRow(i int, out []int64) {
+func (s *Sampler) drawRow(i int, out []int64, m *draws) {
 	k, d := len(out), uint32(s.rowDeg[i])
 	if k == 0 {
 		return
@@ -21,19 +28,21 @@ func (s *Sampler) drawRow(i int, out []int64) {
 			out[j] = lo + int64(j)
 		}
 	case k > maxNetwork:
-		if drawLong(s, uint32(v), d, out); lo != 0 {
-			for j := range out {
-				out[j] += lo
-			}
+		drawLong(s, uint32(v), d, out)
+		for j := range out {
+			out[j] += lo
 		}
 	default:
-		var x [maxNetwork]uint32
+		s.words.fill(&m.words, uint32(v), k)
 		if s.opt.Replace {
-			s.drawReplace(uint32(v), k, d, &x)
+			for j := range k {
+				m.chosen[j%maxNetwork] = philox.Below(m.words[j%maxNetwork], d)
+			}
+			runNetwork(s.net, &m.chosen)
 		} else {
-			s.drawFloyd(uint32(v), k, d, &x)
+			m.floyd(k, d, s.net)
 		}
-		for j, p := range x[:k] {
+		for j, p := range m.chosen[:k] {
 			out[j] = lo + int64(p)
 		}
 	}
@@ -56,64 +65,48 @@ func (s *Sampler) skipSelf(v int32, lo int64, positions []int64) {
 	}
 }
 
-// drawFloyd draws k of d positions, 0 < k < d, uniformly without replacement,
-// ascending: Floyd's algorithm (Bentley and Floyd, "A sample of brilliance",
-// CACM 30(9), 1987).
-func (s *Sampler) drawFloyd(v uint32, k int, d uint32, x *[maxNetwork]uint32) {
-	var words [4]uint32
+// floyd chooses k of d positions, 0 < k < d, uniformly without replacement:
+// Floyd's algorithm (Bentley and Floyd, "A sample of brilliance", CACM 30(9),
+// 1987).
+func (m *draws) floyd(k int, d uint32, net []comparator) {
 	var seen uint64 // the draws so far, by their lowest six bits
-	first := d - uint32(k)
+	j := d - uint32(k)
 	for i := range k {
-		if i&3 == 0 {
-			words = s.stream.Words(v, uint32(i>>2))
-		}
-		j := first + uint32(i)
-		t := philox.Below(words[i&3], j+1)
-		if seen>>(t&63)&1 != 0 && (d <= 64 || slices.Contains(x[:i], t)) {
+		t := philox.Below(m.words[i%maxNetwork], j+1)
+		if seen>>(t&63)&1 != 0 && (d <= 64 || slices.Contains(m.chosen[:i], t)) {
 			t = j
 		}
 		seen |= 1 << (t & 63)
-		x[i] = t
+		m.chosen[i%maxNetwork] = t
+		j++
 	}
 	if d <= 64 { // seen is the sample: read it in order
 		for i := range k {
-			x[i] = uint32(bits.TrailingZeros64(seen))
+			m.chosen[i%maxNetwork] = uint32(bits.TrailingZeros64(seen))
 			seen &= seen - 1
 		}
 		return
 	}
-	runNetwork(s.nets[s.hop], x)
-}
-
-// drawReplace draws k of d positions with replacement, ascending.
-func (s *Sampler) drawReplace(v uint32, k int, d uint32, x *[maxNetwork]uint32) {
-	var words [4]uint32
-	for i := range k {
-		if i&3 == 0 {
-			words = s.stream.Words(v, uint32(i>>2))
-		}
-		x[i] = philox.Below(words[i&3], d)
-	}
-	runNetwork(s.nets[s.hop], x)
+	runNetwork(net, &m.chosen)
 }
 
 // drawLong draws any number of positions into out, ascending, for fan-outs
 // above maxNetwork, by the same rules and from the same words.
 func drawLong[T int32 | int64](s *Sampler, v, d uint32, out []T) {
-	var words [4]uint32
+	var w [8]uint32
 	k := len(out)
 	for i := range k {
-		if i&3 == 0 {
-			words = s.stream.Words(v, uint32(i>>2))
+		if i%8 == 0 {
+			s.words.pair(&w, v, uint32(i>>2))
 		}
 		if s.opt.Replace {
-			out[i] = T(philox.Below(words[i&3], d))
+			out[i] = T(philox.Below(w[i%8], d))
 			continue
 		}
 		// Floyd, with the sample so far kept in order. A draw that was taken
 		// gives j, which is above all others.
 		j := d - uint32(k) + uint32(i)
-		t := T(philox.Below(words[i&3], j+1))
+		t := T(philox.Below(w[i%8], j+1))
 		if at, taken := slices.BinarySearch(out[:i], t); taken {
 			out[i] = T(j)
 		} else {

@@ -9,7 +9,7 @@ import (
 // of Jacobson ("Space-efficient static trees and graphs", FOCS 1989), with a
 // directory entry beside every 32 bits so that a look-up reads one word.
 //
-// Marks set bits; number turns them into local ids; then find answers. It
+// Marks set bits; number turns them into local ids; then rank answers. It
 // takes 2 bits a node. A second bitmap tells which cache lines of the first
 // were touched, so that numbering and clearing cost what was marked and not
 // what the graph has.
@@ -89,11 +89,9 @@ func (r *rankSet) number(nodes []int32, first, lo, hi int) {
 	}
 }
 
-// find returns v's local id. v is a member if ok.
-func (r *rankSet) find(v uint32) (local int32, ok bool) {
-	w := r.words[v>>wordShift]
-	below := uint32(w) & (1<<(v&31) - 1)
-	return int32(w>>32) + int32(bits.OnesCount32(below)), w>>(v&31)&1 != 0
+// rank returns the local id of v, a member, from its word.
+func rank(word uint64, v uint32) int32 {
+	return int32(word>>32) + int32(bits.OnesCount32(uint32(word)&(1<<(v&31)-1)))
 }
 
 // clear empties the set.

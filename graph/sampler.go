@@ -74,9 +74,10 @@ type Sampler struct {
 	block  *Block
 	hop    int
 	fanout int
+	net    []comparator
 	run    int // the run being marked or numbered
 	known  int // nodes whose degrees are known
-	stream philox.Stream
+	words  words
 	fault  atomic.Pointer[fault]
 
 	// Tasks as values, made once: closures would be allocated on every call.
@@ -169,9 +170,9 @@ func (s *Sampler) Sample(seed uint64, purpose philox.Purpose, step uint64, seeds
 	s.run = 0
 	s.numberRun()
 	for h, k := range s.opt.Fanouts {
-		s.hop, s.fanout = h, k
+		s.hop, s.fanout, s.net = h, k, s.nets[h]
 		s.block = &dst.Blocks[layers-1-h]
-		s.stream = philox.NewStream(seed, purpose, uint32(h), step)
+		s.words = newWords(seed, purpose, h, step)
 		if err := s.sampleHop(); err != nil {
 			return err
 		}

@@ -32,17 +32,17 @@ func (s *Sampler) degrees(_, lo, hi int) {
 // sample draws the edges of targets first to last, writes their sources'
 // global ids into the block and marks them in the run.
 func (s *Sampler) sample(_, first, last int) {
-	var buffer [bufferEdges]int64
+	var m draws
 	indptr := s.block.Indptr
 	for i := first; i < last; {
 		n, start := 0, int(indptr[i])
 		begin := i
 		for ; i < last; i++ {
 			k := int(indptr[i+1] - indptr[i])
-			if n+k > len(buffer) {
+			if n+k > len(m.positions) {
 				break
 			}
-			s.drawRow(i, buffer[n:n+k])
+			s.drawRow(i, m.positions[n:n+k], &m)
 			n += k
 		}
 		if n == 0 && i < last { // one row that is larger than the buffer
@@ -50,7 +50,7 @@ func (s *Sampler) sample(_, first, last int) {
 			i++
 			continue
 		}
-		s.collect(begin, start, buffer[:n])
+		s.collect(begin, start, m.positions[:n])
 	}
 }
 
@@ -117,13 +117,24 @@ func (s *Sampler) number(tile, lo, hi int) {
 	s.runs[s.run].number(s.batch.Nodes, s.tiles[tile], lo, hi)
 }
 
-// relabel turns the global ids of edges lo to hi into local ids.
+// relabel turns the global ids of edges lo to hi into local ids. Most sources
+// are in the newest run or in the one before, in no order that a branch
+// predictor could learn: so the run is selected by arithmetic, and only the
+// rest is searched for.
 func (s *Sampler) relabel(_, lo, hi int) {
 	ids := s.block.Indices[lo:hi]
+	newest, before := s.runs[s.run].words, s.runs[s.run-1].words
 	for i, id := range ids {
-		for r := s.run; r >= 0; r-- { // newest first: most sources are there
-			if local, ok := s.runs[r].find(uint32(id)); ok {
-				ids[i] = local
+		v := uint32(id)
+		w, x := newest[v>>wordShift], before[v>>wordShift]
+		w = x ^ (x^w)&-(w>>(v&31)&1)
+		if w>>(v&31)&1 != 0 {
+			ids[i] = rank(w, v)
+			continue
+		}
+		for r := s.run - 2; r >= 0; r-- {
+			if w := s.runs[r].words[v>>wordShift]; w>>(v&31)&1 != 0 {
+				ids[i] = rank(w, v)
 				break
 			}
 		}

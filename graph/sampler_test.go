@@ -108,7 +108,7 @@ func TestSampleWideGraph(t *testing.T) {
 	seeds = append(seeds, n/7*2, n/7*5)
 	slices.Sort(seeds)
 	seeds = slices.Compact(seeds)
-	for _, fanouts := range [][]int{{4, 2, 3}, {1100, 2}, {-1, 2000}} {
+	for _, fanouts := range [][]int{{4, 2, 3}, {1100, 1}, {-1, 1}} {
 		for _, replace := range []bool{false, true} {
 			o := Options{Fanouts: fanouts, EdgeIDs: true, Degrees: true, Replace: replace}
 			want := refSample(c, o, 1, philox.Evaluation, 0, seeds)
