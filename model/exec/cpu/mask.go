@@ -14,6 +14,7 @@ type mask struct {
 	step, site uint64
 	threshold  uint32
 	scale      float32
+	vector     bool // use vector instructions
 }
 
 // set prepares the mask of a dropout site. The counter and the key are laid out
@@ -29,6 +30,7 @@ func (m *mask) set(k *op.Key, p float64, site uint32) {
 	m.step, m.site = uint64(uint32(k.Step)), uint64(uint32(philox.Dropout)<<24|site&0xFFFFFF)
 	ref := op.NewMask(k, p, site)
 	m.threshold, m.scale = ref.Threshold, ref.Scale
+	m.vector = hasVector()
 }
 
 // blocks returns blocks a2 of item a0 and b2 of item b0, four words each. All
@@ -51,8 +53,12 @@ const chunk = 256
 
 // row masks one row of a dense matrix; dst may be src.
 func (m *mask) row(dst, src []float32, item uint32) {
-	var words [chunk]uint32
 	draw := uint64(0)
+	if n := len(src) &^ 31; n > 0 && m.vector {
+		maskVector(&dst[0], &src[0], n, &m.keys, &[4]uint64{uint64(item), m.step, 0, m.site}, m.threshold, m.scale)
+		dst, src, draw = dst[n:], src[n:], uint64(n/4)
+	}
+	var words [chunk]uint32
 	for len(src) > 0 {
 		n := min(chunk, len(src))
 		for w := words[:(n+7)&^7]; len(w) >= 8; w = w[8:] {
