@@ -135,6 +135,26 @@ func (e *Evaluator) Run(ctx context.Context, n *model.Network) (op.Value, error)
 	return op.Matrix(len(e.nodes), width, e.h[len(e.layers)%2][:len(e.nodes)*width]), nil
 }
 
+// Hidden returns the input of the last layer for the nodes of Nodes, after a Run:
+// their embeddings. It is an error for networks of one layer. The matrix is the
+// caller's.
+func (e *Evaluator) Hidden() (op.Value, error) {
+	l := len(e.layers) - 1
+	if l == 0 {
+		return op.Value{}, fmt.Errorf("a network of one layer has no hidden layer")
+	}
+	in, h := e.layers[l-1].targets, e.h[l%2]
+	width := len(h) / len(in)
+	out := op.Matrix(len(e.nodes), width, make([]float32, len(e.nodes)*width))
+	for i, r := 0, 0; i < len(e.nodes); r++ {
+		if in[r] == e.nodes[i] { // both ascend, and in has all nodes
+			copy(out.Row(i), h[r*width:(r+1)*width])
+			i++
+		}
+	}
+	return out, nil
+}
+
 // runChunk computes one layer for some of its targets. src is the previous
 // layer's matrix with rows of the given width.
 func (e *Evaluator) runChunk(ctx context.Context, n *model.Network, l, lo, hi int, src []float32, width int) (*op.Value, error) {

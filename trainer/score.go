@@ -1,0 +1,120 @@
+package trainer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"zerogcn/checkpoints"
+	"zerogcn/internal/usage"
+	"zerogcn/model"
+	"zerogcn/model/exec"
+	"zerogcn/model/metric"
+	"zerogcn/model/op"
+)
+
+// Scorer evaluates the network of a checkpoint on a dataset, as training does.
+type Scorer struct {
+	Stored *Stored
+	data   *Data
+	net    *model.Network
+	nodes  []int32
+	parts  [3][]int32 // positions of the split's parts in nodes
+	eval   *Evaluator
+}
+
+// Scores are the metrics of a split's parts.
+type Scores struct {
+	Metric             string
+	Train, Valid, Test float64
+	Counts             [3]int // labelled nodes of each part
+}
+
+// NewScorer builds the network that a checkpoint describes on a dataset. With
+// all, outputs are computed for every node rather than for those of the split.
+// The split is the checkpoint's if the dataset is the one it was trained on,
+// else the one that the data's options name.
+func NewScorer(ctx context.Context, c *checkpoints.Checkpoint, d *Data, b exec.Backend, all bool) (*Scorer, []Note, error) {
+	stored, err := ReadStored(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &Scorer{Stored: stored, data: d}
+	split, notes := stored.Split, []Note(nil)
+	if stored.Fingerprint == d.Fingerprint {
+		err = stored.CheckSplit(d)
+	} else {
+		split, notes, err = d.ChooseSplit()
+		notes = append(notes, Note{Warning: true, Text: fmt.Sprintf("dataset %s is not the one that the checkpoint was trained on: its split is not used", d.Name)})
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg := stored.Train.Model
+	if d.NumFeatures != cfg.In || d.NumClasses != cfg.Classes {
+		return nil, nil, usage.Errorf("dataset %s has %d features and %d classes, the checkpoint's model takes %d and %d",
+			d.Name, d.NumFeatures, d.NumClasses, cfg.In, cfg.Classes)
+	}
+	cfg.SparseInput = d.Features.IsSparse()
+	if s.net, err = model.New(cfg, b, 0); err != nil {
+		return nil, nil, usage.Wrap(err)
+	}
+	if err := LoadParams(s.net.Params, c.Model); err != nil {
+		return nil, nil, err
+	}
+	s.nodes, s.parts = evaluationNodes(split)
+	if all {
+		for i := range s.parts {
+			for k, p := range s.parts[i] {
+				s.parts[i][k] = s.nodes[p]
+			}
+		}
+		s.nodes = make([]int32, d.NumNodes)
+		for v := range s.nodes {
+			s.nodes[v] = int32(v)
+		}
+	}
+	s.eval, err = NewEvaluator(ctx, d, s.nodes, &s.net.Config, stored.Train.Workers)
+	return s, notes, err
+}
+
+// Run computes the outputs and the metrics of all parts. The outputs have one row
+// per node of Nodes and are valid until the next Run.
+func (s *Scorer) Run(ctx context.Context) (Scores, op.Value, error) {
+	out, err := s.eval.Run(ctx, s.net)
+	if err != nil {
+		return Scores{}, out, err
+	}
+	class := make([]int32, len(s.nodes))
+	if err := s.data.Labels.Classes(class, s.nodes); err != nil {
+		return Scores{}, out, usage.Wrap(err)
+	}
+	r := Scores{Metric: metric.Accuracy}
+	for i, m := range []*float64{&r.Train, &r.Valid, &r.Test} {
+		*m = metric.AccuracyOf(out, class, s.parts[i])
+		for _, p := range s.parts[i] {
+			if class[p] >= 0 {
+				r.Counts[i]++
+			}
+		}
+	}
+	return r, out, nil
+}
+
+// Hidden returns the embeddings of Nodes after a Run; see Evaluator.Hidden.
+func (s *Scorer) Hidden() (op.Value, error) { return s.eval.Hidden() }
+
+// Nodes returns the nodes that outputs are computed for, ascending.
+func (s *Scorer) Nodes() []int32 { return s.nodes }
+
+// Part returns the positions in Nodes of part "train", "valid" or "test".
+func (s *Scorer) Part(name string) []int32 {
+	i := slices.Index([]string{"train", "valid", "test"}, name)
+	if i < 0 {
+		return nil
+	}
+	return s.parts[i]
+}
+
+// Close releases the network.
+func (s *Scorer) Close() { s.net.Close() }
