@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Fails if docs/dependencies.md does not name, with its version, a module that
+# the commands link. Tests' modules are listed there by hand.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+list=$(CGO_ENABLED=0 go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}' ./cmd/... | sort -u)
+missing=0
+while read -r path version; do
+  [ -n "$path" ] || continue
+  if ! grep -qF "| $path | $version |" docs/dependencies.md; then
+    echo "docs/dependencies.md: no row for $path $version" >&2
+    missing=1
+  fi
+done <<<"$list"
+exit "$missing"
