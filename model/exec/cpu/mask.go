@@ -5,6 +5,7 @@ import (
 
 	"zerogcn/internal/philox"
 	"zerogcn/model/op"
+	"zerogcn/sparse"
 )
 
 // mask is op.Mask laid out for speed: two Philox blocks at a time, whose chains
@@ -83,17 +84,42 @@ func (m *mask) apply(dst, src []float32, words []uint32) {
 	}
 }
 
-// entries masks the stored values of one sparse row.
-func (m *mask) entries(dst, src []float32, cols []int32, item uint32) {
-	it := uint64(item)
-	var words [2]uint32
-	for len(src) > 0 {
-		c0, c1 := uint32(cols[0]), uint32(cols[min(1, len(cols)-1)])
-		var w [8]uint32
-		w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7] = m.blocks(it, uint64(c0>>2), it, uint64(c1>>2))
-		words[0], words[1] = w[c0&3], w[4+c1&3]
-		n := min(2, len(src))
-		m.apply(dst[:n], src[:n], words[:n])
-		dst, src, cols = dst[n:], src[n:], cols[n:]
+// entries masks the stored values of rows [lo, hi) of a sparse matrix: dst gets
+// those from the first of row lo on.
+func (m *mask) entries(dst []float32, x *sparse.Matrix, key *op.Key, lo, hi int) {
+	var (
+		items, draws [8]uint64
+		words        [32]uint32
+		picked       [8]uint32
+	)
+	base, end := x.Indptr[lo], x.Indptr[hi]
+	r, item := lo, uint64(key.Item(lo))
+	for from := base; from < end; from += int64(len(items)) {
+		n := min(int64(len(items)), end-from)
+		cols := x.Cols[from : from+n]
+		for i, c := range cols {
+			for from+int64(i) >= x.Indptr[r+1] {
+				r++
+				item = uint64(key.Item(r))
+			}
+			items[i], draws[i] = item, uint64(c>>2)
+		}
+		m.eight(&words, &items, &draws)
+		for i, c := range cols {
+			picked[i] = words[4*i+int(c&3)]
+		}
+		m.apply(dst[from-base:][:n], x.Vals[from:from+n], picked[:n])
+	}
+}
+
+// eight computes the blocks of eight counters.
+func (m *mask) eight(words *[32]uint32, items, draws *[8]uint64) {
+	if m.vector {
+		blocksVector(words, items, draws, &m.keys, m.step, m.site)
+		return
+	}
+	for i := 0; i < len(items); i += 2 {
+		w := (*[8]uint32)(words[4*i:])
+		w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7] = m.blocks(items[i], draws[i], items[i+1], draws[i+1])
 	}
 }

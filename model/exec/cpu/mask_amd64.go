@@ -18,3 +18,10 @@ func hasVector() bool { return cpu.X86.HasAVX2 }
 //
 //go:noescape
 func maskVector(dst, src *float32, n int, keys *[20]uint64, ctr *[4]uint64, threshold uint32, scale float32)
+
+// blocksVector computes 8 Philox blocks: words 4·i to 4·i+3 of dst are those of
+// counter (items[i], step, draws[i], site). The upper halves of items and draws
+// must be 0.
+//
+//go:noescape
+func blocksVector(dst *[32]uint32, items, draws *[8]uint64, keys *[20]uint64, step, site uint64)

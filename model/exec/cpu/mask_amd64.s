@@ -44,6 +44,26 @@ GLOBL lanes<>(SB), RODATA|NOPTR, $32
 	VPERM2I128  $0x20, C3, C1, C0;    \
 	VPERM2I128  $0x31, C3, C1, C1
 
+// MULTIPLIERS sets what ROUND expects.
+#define MULTIPLIERS \
+	MOVL         $0xD2511F53, AX; \
+	VMOVD        AX, X12;         \
+	VPBROADCASTQ X12, Y12;        \
+	MOVL         $0xCD9E8D57, AX; \
+	VMOVD        AX, X13;         \
+	VPBROADCASTQ X13, Y13
+
+// BLOCKS turns the counters of two groups, Y0 to Y3 and Y4 to Y7, into their
+// words in order: Y0, Y1, Y4, Y5.
+#define BLOCKS \
+	ROUNDS(0);             \
+	ROUNDS(32);            \
+	ROUNDS(64);            \
+	ROUNDS(96);            \
+	ROUNDS(128);           \
+	PACK(Y0, Y1, Y2, Y3);  \
+	PACK(Y4, Y5, Y6, Y7)
+
 // APPLY masks 8 elements by the words in W. Y8 holds the threshold, Y9 the
 // scale.
 #define APPLY(W, OFFSET) \
@@ -64,12 +84,7 @@ TEXT ·maskVector(SB), NOSPLIT, $0-48
 	MOVL threshold+40(FP), R11
 	MOVL scale+44(FP), R12
 
-	MOVL         $0xD2511F53, AX
-	VMOVD        AX, X12
-	VPBROADCASTQ X12, Y12
-	MOVL         $0xCD9E8D57, AX
-	VMOVD        AX, X13
-	VPBROADCASTQ X13, Y13
+	MULTIPLIERS
 
 turn:
 	VPBROADCASTQ 0(R9), Y0        // item
@@ -87,14 +102,7 @@ turn:
 	VPADDQ       lanes<>(SB), Y6, Y6
 	ADDQ         $4, R10
 
-	ROUNDS(0)
-	ROUNDS(32)
-	ROUNDS(64)
-	ROUNDS(96)
-	ROUNDS(128)
-
-	PACK(Y0, Y1, Y2, Y3)
-	PACK(Y4, Y5, Y6, Y7)
+	BLOCKS
 
 	VMOVD        R11, X8
 	VPBROADCASTD X8, Y8
@@ -109,5 +117,28 @@ turn:
 	ADDQ $128, DI
 	SUBQ $32, CX
 	JNE  turn
+	VZEROUPPER
+	RET
+
+// func blocksVector(dst *[32]uint32, items, draws *[8]uint64, keys *[20]uint64, step, site uint64)
+TEXT ·blocksVector(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), DI
+	MOVQ         items+8(FP), SI
+	MOVQ         draws+16(FP), DX
+	MOVQ         keys+24(FP), R8
+	MULTIPLIERS
+	VMOVDQU      (SI), Y0
+	VMOVDQU      32(SI), Y4
+	VPBROADCASTQ step+32(FP), Y1
+	VMOVDQA      Y1, Y5
+	VMOVDQU      (DX), Y2
+	VMOVDQU      32(DX), Y6
+	VPBROADCASTQ site+40(FP), Y3
+	VMOVDQA      Y3, Y7
+	BLOCKS
+	VMOVDQU      Y0, (DI)
+	VMOVDQU      Y1, 32(DI)
+	VMOVDQU      Y4, 64(DI)
+	VMOVDQU      Y5, 96(DI)
 	VZEROUPPER
 	RET

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"zerogcn/model/op"
+	"zerogcn/sparse"
 )
 
 // Vector and scalar code draw op.Mask's words, at every width and in place.
@@ -34,6 +35,50 @@ func TestMaskRow(t *testing.T) {
 					if math.Float32bits(v) != math.Float32bits(want) {
 						t.Fatalf("p %g, %d elements, vector %t: element %d is %g, want %g", p, n, vector, i, v, want)
 					}
+				}
+			}
+		}
+	}
+}
+
+func TestMaskEntries(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 200 {
+		rows, cols := 1+rng.IntN(20), 1+rng.IntN(40)
+		dense := make([]float32, rows*cols)
+		for i := range dense {
+			if rng.IntN(4) == 0 {
+				dense[i] = float32(rng.NormFloat64())
+			}
+		}
+		x := sparse.FromDense(dense, rows, cols)
+		key := &op.Key{Seed: rng.Uint64(), Step: rng.Uint64()}
+		if rng.IntN(2) == 0 {
+			for range rows {
+				key.Rows = append(key.Rows, rng.Int32())
+			}
+		}
+		ref := op.NewMask(key, 0.5, 9)
+		var m mask
+		m.set(key, 0.5, 9)
+		lo := rng.IntN(rows)
+		hi := lo + 1 + rng.IntN(rows-lo)
+		for _, vector := range []bool{false, hasVector()} {
+			m.vector = vector
+			got := make([]float32, x.Indptr[hi]-x.Indptr[lo])
+			m.entries(got, x, key, lo, hi)
+			at := 0
+			for r := lo; r < hi; r++ {
+				cs, vs := x.Row(r)
+				for i, c := range cs {
+					want := float32(0)
+					if ref.Keep(key.Item(r), int(c)) {
+						want = vs[i] * ref.Scale
+					}
+					if got[at] != want {
+						t.Fatalf("vector %t: row %d, column %d is %g, want %g", vector, r, c, got[at], want)
+					}
+					at++
 				}
 			}
 		}

@@ -72,15 +72,23 @@ func (k *softmaxLoss) tile(t, lo, hi int) {
 
 // logSumExp returns log Σ exp(row) without overflow.
 func logSumExp(row []float32) float64 {
-	top := float32(math.Inf(-1))
-	for _, v := range row {
-		top = max(top, v)
-	}
+	top := largest(row)
 	var s float64
 	for _, v := range row {
-		s += math.Exp(float64(v) - float64(top))
+		s += math.Exp(float64(v) - top)
 	}
-	return float64(top) + math.Log(s)
+	return top + math.Log(s)
+}
+
+// largest returns the largest element that is not NaN.
+func largest(row []float32) float64 {
+	top := float32(math.Inf(-1))
+	for _, v := range row {
+		if v > top {
+			top = v
+		}
+	}
+	return float64(top)
 }
 
 // softmaxGrad writes scale·(softmax − onehot) for labelled rows and zeros for
@@ -119,10 +127,17 @@ func (k *softmaxGrad) tile(_, lo, hi int) {
 			clear(dst)
 			continue
 		}
-		row := k.logits.Row(r)
-		lse := logSumExp(row)
-		for j, v := range row {
-			p := math.Exp(float64(v) - lse)
+		// Each logit is read before its place in dst is written, which may be
+		// the same.
+		top := largest(k.logits.Row(r))
+		var sum float64
+		for j, v := range k.logits.Row(r) {
+			e := math.Exp(float64(v) - top)
+			sum += e
+			dst[j] = float32(e)
+		}
+		for j, e := range dst {
+			p := float64(e) / sum
 			if int32(j) == class {
 				p--
 			}

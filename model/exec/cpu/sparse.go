@@ -27,16 +27,13 @@ func (k *kept) set(x *sparse.Matrix, key *op.Key) {
 	k.mask.set(key, k.attr.P, k.attr.Site)
 	k.scratch = grow(k.scratch, len(x.Vals))
 	k.vals = k.scratch
-	k.workers.Range(x.NumRows, rowsPer(x.NumRows, 16*len(x.Vals)+x.NumRows), k.maskFn)
+	k.workers.Range(x.NumRows, rowsPer(x.NumRows, 8*len(x.Vals)+x.NumRows), k.maskFn)
 }
 
 func (k *kept) forget() { k.x, k.key, k.vals = nil, nil, nil }
 
 func (k *kept) maskRows(_, lo, hi int) {
-	for r := lo; r < hi; r++ {
-		from, to := k.x.Indptr[r], k.x.Indptr[r+1]
-		k.mask.entries(k.vals[from:to], k.x.Vals[from:to], k.x.Cols[from:to], k.key.Item(r))
-	}
+	k.mask.entries(k.vals[k.x.Indptr[lo]:k.x.Indptr[hi]], k.x, k.key, lo, hi)
 }
 
 // row returns the columns and values of row r.
