@@ -112,16 +112,18 @@ func (b Builder) Build(ctx context.Context, src EdgeSource) (*CSR, error) {
 
 // place puts the edges of one bucket into their rows, in order.
 func (c *CSR) place(next []int64, bucket []uint64, weights []float32) error {
+	indices := c.Indices
 	for i, pair := range bucket {
-		at := &next[pair>>32+1]
-		if uint64(*at) >= uint64(len(c.Indices)) {
+		v := pair>>32 + 1
+		at := next[v]
+		if uint64(at) >= uint64(len(indices)) {
 			return ErrSourceChanged
 		}
-		c.Indices[*at] = int32(pair)
+		next[v] = at + 1
+		indices[at] = int32(pair)
 		if weights != nil {
-			c.Weights[*at] = weights[i]
+			c.Weights[at] = weights[i]
 		}
-		*at++
 	}
 	return nil
 }

@@ -222,14 +222,15 @@ func (p *partition) badEdge(at int64, s, t int32) error {
 
 // deal writes a tile's edges to their buckets, in order.
 func (p *partition) deal(e Edges, next []int32) {
-	targets := e.Targets[:len(e.Sources)]
+	targets, pairs, shift := e.Targets[:len(e.Sources)], p.pairs, p.shift
 	put := func(s, t int32, i int) {
-		at := &next[uint32(t)>>p.shift]
-		p.pairs[*at] = uint64(t)<<32 | uint64(s)
-		if p.weighted {
-			p.weights[*at] = e.Weights[i]
+		bucket := uint32(t) >> shift
+		at := next[bucket]
+		next[bucket] = at + 1
+		pairs[at] = uint64(t)<<32 | uint64(s)
+		if e.Weights != nil {
+			p.weights[at] = e.Weights[i]
 		}
-		*at++
 	}
 	for i, s := range e.Sources {
 		t := targets[i]

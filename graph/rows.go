@@ -2,45 +2,74 @@ package graph
 
 import (
 	"context"
+	"math"
+	"math/bits"
 	"slices"
+	"sync"
 
 	"zerogcn/internal/par"
 )
 
 // sortRows sorts every row by source, stably.
 func (c *CSR) sortRows(ctx context.Context, w par.Workers) error {
+	sorters := sync.Pool{New: func() any { return &rowSorter{width: bits.Len(uint(c.NumNodes()))} }}
 	return eachRowTile(ctx, c, w, func(_, first, last int) error {
-		var s rowSorter
+		s := sorters.Get().(*rowSorter)
+		defer sorters.Put(s)
 		for v := first; v < last; v++ {
 			lo, hi := c.Indptr[v], c.Indptr[v+1]
-			row := c.Indices[lo:hi]
-			switch {
+			switch row := c.Indices[lo:hi]; {
 			case slices.IsSorted(row):
 			case c.Weights == nil:
-				slices.Sort(row)
+				s.sort(row)
 			default:
-				s.sort(row, c.Weights[lo:hi])
+				s.sortWeighted(row, c.Weights[lo:hi])
 			}
 		}
 		return nil
 	})
 }
 
-// rowSorter sorts a row together with its weights.
+// rowSorter sorts rows of ids below 2^width.
 type rowSorter struct {
-	keys    []uint64
-	weights []float32
+	width int
+	plain radixSorter[int32]
+	pairs radixSorter[uint64]
+	keys  []uint64
 }
 
-func (s *rowSorter) sort(row []int32, weights []float32) {
+func (s *rowSorter) sort(row []int32) {
+	if len(row) < radixMin {
+		slices.Sort(row)
+		return
+	}
+	s.plain.sort(row, 0, s.width)
+}
+
+// sortWeighted sorts a row together with its weights, stably.
+func (s *rowSorter) sortWeighted(row []int32, weights []float32) {
 	s.keys = resize(s.keys, len(row))
 	for i, v := range row {
-		s.keys[i] = uint64(v)<<32 | uint64(i) // the position makes it stable
+		s.keys[i] = uint64(v)<<32 | uint64(math.Float32bits(weights[i]))
 	}
-	slices.Sort(s.keys)
-	s.weights = append(s.weights[:0], weights...)
+	if len(row) < radixMin {
+		insertionSort(s.keys)
+	} else {
+		s.pairs.sort(s.keys, 32, s.width)
+	}
 	for i, k := range s.keys {
-		row[i], weights[i] = int32(k>>32), s.weights[uint32(k)]
+		row[i], weights[i] = int32(k>>32), math.Float32frombits(uint32(k))
+	}
+}
+
+// insertionSort sorts keys by their upper halves, stably.
+func insertionSort(keys []uint64) {
+	for i := 1; i < len(keys); i++ {
+		k, j := keys[i], i
+		for ; j > 0 && keys[j-1]>>32 > k>>32; j-- {
+			keys[j] = keys[j-1]
+		}
+		keys[j] = k
 	}
 }
 
