@@ -11,6 +11,7 @@ import (
 type Binding struct {
 	dev     *Device
 	streams []*Stream
+	thread  ownThread
 }
 
 // Bind pins the calling goroutine to its OS thread, makes the device's context
@@ -37,6 +38,7 @@ func (d *Device) Bind(streams ...*Stream) (*Binding, error) {
 		return nil, detail(err, "%v", d)
 	}
 	b := &Binding{dev: d, streams: slices.Clone(streams)}
+	b.thread.note()
 	for i, s := range b.streams {
 		if !s.bound.CompareAndSwap(nil, b) {
 			b.streams = b.streams[:i]

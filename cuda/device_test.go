@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"sync"
@@ -188,11 +189,17 @@ func TestBinding(t *testing.T) {
 	if _, err := dev.Bind(s); err == nil || !strings.Contains(err.Error(), "bound") {
 		t.Errorf("second binding of a stream: %v", err)
 	}
-	// Another goroutine, on a thread without the context, gets an error.
+	// Another goroutine, on a thread without the context, gets an error; under
+	// the tag invariants it panics.
 	var other error
 	done := make(chan bool)
 	go func() {
 		defer close(done)
+		defer func() {
+			if r := recover(); r != nil {
+				other = fmt.Errorf("panic %v: Bind %w", r, InvalidContext)
+			}
+		}()
 		runtime.LockOSThread()
 		f.mu.Lock()
 		f.current[unix.Gettid()] = 0

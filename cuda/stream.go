@@ -90,11 +90,14 @@ type entry struct{ entered, pushed bool }
 // begin starts a call on the stream: the stream is open and its device's
 // context current until end.
 func (s *Stream) begin() (entry, error) {
+	bound := s.bound.Load()
+	if bound != nil {
+		bound.thread.check()
+	}
 	if err := s.life.use(); err != nil {
 		return entry{}, fmt.Errorf("cuda: stream: %w", err)
 	}
-	if b := s.bound.Load(); b != nil {
-		b.check()
+	if bound != nil {
 		return entry{}, nil
 	}
 	pushed, err := s.dev.enter()

@@ -117,7 +117,7 @@ func TestGPUGemm(t *testing.T) {
 				for i := range v {
 					v[i] = rng.Float32() - 0.5
 					if narrow { // exactly representable
-						v[i] = math.Float32frombits(uint32(dtype.Float32ToBFloat16(v[i]))<<16)
+						v[i] = math.Float32frombits(uint32(dtype.Float32ToBFloat16(v[i])) << 16)
 					}
 				}
 				return v
