@@ -12,7 +12,7 @@ import (
 	"zerogcn/graph"
 	"zerogcn/internal/golden"
 	"zerogcn/model/exec"
-	cpu "zerogcn/model/exec"
+	"zerogcn/model/exec/cpu"
 	"zerogcn/model/op"
 	"zerogcn/model/optim"
 )
@@ -20,11 +20,7 @@ import (
 // backends are what golden tests run on: the definition and the product.
 func backends(t *testing.T) map[string]exec.Backend {
 	t.Helper()
-	c, err := cpu.Reference{}, error(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return map[string]exec.Backend{"reference": exec.Reference{}, "cpu": c}
+	return map[string]exec.Backend{"reference": exec.Reference{}, "cpu": cpu.New(cpu.Options{})}
 }
 
 // fullBlock is a golden case's graph as a block with all that layers may need.
