@@ -43,15 +43,6 @@ func (d *Dataset) seal(ctx context.Context, w par.Workers) error {
 	return nil
 }
 
-// classCount returns the number of classes, the largest one plus one.
-func classCount(class []int32) int {
-	top := int32(-1)
-	for _, c := range class {
-		top = max(top, c)
-	}
-	return int(top) + 1
-}
-
 // graphEdges yields the edges of a graph in its own order.
 func graphEdges(g *graph.CSR) graph.EdgeSource {
 	const chunk = 1 << 16

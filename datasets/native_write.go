@@ -4,13 +4,13 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 
 	"zerogcn/dtype"
+	"zerogcn/internal/atomicfile"
 	"zerogcn/internal/npy"
 	"zerogcn/internal/par"
 )
@@ -20,48 +20,24 @@ var ErrExists = errors.New("it exists already: name another, or remove it first"
 
 // Write writes d as a native folder at dir, which must not exist. Everything
 // goes to a temporary folder beside it, is synced, and gets its name at the
-// end: an interrupted Write leaves nothing at dir, and removes what it wrote if
-// it can. The fingerprint in meta.json is computed from d's content.
+// end: an interrupted Write leaves nothing at dir (see internal/atomicfile). The
+// fingerprint in meta.json is computed from d's content.
 //
 // Features are read and checked as they are written, so a NaN ends the writing
 // with an error.
-func Write(ctx context.Context, dir string, d *Dataset, w par.Workers) (err error) {
-	dir = filepath.Clean(dir)
+func Write(ctx context.Context, dir string, d *Dataset, w par.Workers) error {
 	if _, err := os.Lstat(dir); err == nil {
 		return usageErrorf("%s: %w", dir, ErrExists)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	parent := filepath.Dir(dir)
-	if err := os.MkdirAll(parent, 0o777); err != nil {
-		return err
-	}
-	tmp, err := os.MkdirTemp(parent, "."+filepath.Base(dir)+".tmp-")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(tmp))
-		}
-	}()
 	if err := d.CheckGraph(ctx, w); err != nil {
 		return err
 	}
-	fw := folderWriter{ctx: ctx, dir: tmp, w: w}
-	if err := fw.write(d); err != nil {
-		return err
-	}
-	if err := syncFolder(tmp); err != nil {
-		return err
-	}
-	if err := os.Chmod(tmp, 0o755); err != nil { // MkdirTemp makes it private
-		return err
-	}
-	if err := os.Rename(tmp, dir); err != nil {
-		return err
-	}
-	return syncFolder(parent)
+	return atomicfile.WriteDir(dir, func(temp string) error {
+		fw := folderWriter{ctx: ctx, dir: temp, w: w}
+		return fw.write(d)
+	})
 }
 
 type folderWriter struct {
@@ -123,7 +99,7 @@ func (fw *folderWriter) write(d *Dataset) error {
 	})
 }
 
-// file writes one file of the folder and syncs it.
+// file writes one file of the folder.
 func (fw *folderWriter) file(name string, put func(b *bufio.Writer) error) (err error) {
 	if err := fw.ctx.Err(); err != nil {
 		return err
@@ -141,10 +117,7 @@ func (fw *folderWriter) file(name string, put func(b *bufio.Writer) error) (err 
 	if err := put(b); err != nil {
 		return err
 	}
-	if err := b.Flush(); err != nil {
-		return err
-	}
-	return f.Sync()
+	return b.Flush()
 }
 
 // writeSlice writes an array, and looks at the context now and then.
@@ -236,15 +209,6 @@ func (fw *folderWriter) splits(d *Dataset) error {
 				return err
 			}
 		}
-		if dir == "" {
-			continue
-		}
-		if err := syncFolder(filepath.Join(fw.dir, dir)); err != nil {
-			return err
-		}
-	}
-	if count > 1 {
-		return syncFolder(filepath.Join(fw.dir, splitsFolder))
 	}
 	return nil
 }
@@ -268,18 +232,6 @@ func (fw *folderWriter) edgeSets(d *Dataset) error {
 		if err := writeSlice(fw, edgeFiles[i], pairs, int64(p.list.Len()), 2); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// syncFolder makes the names in a folder durable.
-func syncFolder(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("syncing the folder: %w", err)
 	}
 	return nil
 }

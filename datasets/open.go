@@ -29,6 +29,8 @@ var formats = []Format{
 	nativeFormat,
 	planetoidFormat,
 	musaeFormat,
+	npyFormat,
+	npzFormat,
 }
 
 // Formats returns the known on-disk formats.

@@ -15,6 +15,7 @@ const maxFeatures = 1 << 24
 // sparseParts makes a sparse matrix of the three arrays of a CSR matrix and its
 // shape, and checks them against each other. Rows are put in order; a column
 // that a row names twice counts with the sum, as in SciPy. Zeros are dropped.
+// Without data every entry is 1.
 func sparseParts(rows, cols int64, data, indices, indptr *npy.Array, w par.Workers) (*sparse.Matrix, error) {
 	if cols < 0 || cols > maxFeatures {
 		return nil, indptr.Errorf("%d columns: want 0 to %d", cols, maxFeatures)
@@ -25,9 +26,6 @@ func sparseParts(rows, cols int64, data, indices, indptr *npy.Array, w par.Worke
 	if err := indices.WantShape(-1); err != nil {
 		return nil, err
 	}
-	if err := data.WantShape(indices.Shape[0]); err != nil {
-		return nil, err
-	}
 	ptr, err := npy.Read[int64](indptr, w)
 	if err != nil {
 		return nil, err
@@ -36,9 +34,14 @@ func sparseParts(rows, cols int64, data, indices, indptr *npy.Array, w par.Worke
 	if err != nil {
 		return nil, err
 	}
-	val, err := npy.Read[float32](data, w)
-	if err != nil {
-		return nil, err
+	val := slices.Repeat([]float32{1}, len(idx))
+	if data != nil {
+		if err := data.WantShape(indices.Shape[0]); err != nil {
+			return nil, err
+		}
+		if val, err = npy.Read[float32](data, w); err != nil {
+			return nil, err
+		}
 	}
 	m := &sparse.Matrix{
 		NumRows: int(rows), NumCols: int(cols), Indptr: make([]int64, 1, rows+1),

@@ -86,6 +86,10 @@ func (a *Array) Name() string { return a.name }
 // Path returns the path of the .npy file, "" for a member of an archive.
 func (a *Array) Path() string { return a.path }
 
+// Sequential reports whether rows are fast to read in ascending order only, as
+// from a deflated member of an archive.
+func (a *Array) Sequential() bool { return a.stream }
+
 // Close releases the file and the mapping that View made.
 func (a *Array) Close() error {
 	var errs []error
