@@ -35,6 +35,9 @@ func availableMemory() (bytes int64, known bool) {
 	if b, err := os.ReadFile("/proc/meminfo"); err == nil {
 		bytes, known = memAvailable(b)
 	}
+	if b, err := os.ReadFile("/proc/zoneinfo"); err == nil && known {
+		bytes += heldBack(b) * int64(os.Getpagesize())
+	}
 	if b, err := os.ReadFile("/proc/self/cgroup"); err == nil {
 		if left, ok := cgroupLeft(b, os.ReadFile); ok && (!known || left < bytes) {
 			bytes, known = left, true
@@ -46,6 +49,32 @@ func availableMemory() (bytes int64, known bool) {
 func memAvailable(meminfo []byte) (int64, bool) {
 	kb, ok := field(meminfo, "MemAvailable:")
 	return kb << 10, ok
+}
+
+// heldBack returns the pages that a hypervisor keeps from this machine until
+// they are asked for (a balloon): present in /proc/zoneinfo, but not managed.
+// Up to a tenth of the pages is the kernel's own and does not count.
+func heldBack(zoneinfo []byte) int64 {
+	var present, managed int64
+	sc := bufio.NewScanner(bytes.NewReader(zoneinfo))
+	for sc.Scan() {
+		f := strings.Fields(sc.Text())
+		if len(f) != 2 {
+			continue
+		}
+		n, err := strconv.ParseInt(f[1], 10, 64)
+		switch {
+		case err != nil:
+		case f[0] == "present":
+			present += n
+		case f[0] == "managed":
+			managed += n
+		}
+	}
+	if d := present - managed; d > present/10 {
+		return d
+	}
+	return 0
 }
 
 // cgroupLeft walks from the process's control group to the root and returns

@@ -100,8 +100,8 @@ func (g *DeviceGatherer) tuneBlocks(ctx context.Context, p *probe) (float64, err
 	return best, nil
 }
 
-// probe is a batch like those to come: unique ids, ascending, spread over the
-// whole table.
+// probe is a batch like those to come: unique ids, ascending, from the whole
+// table.
 type probe struct {
 	g   *DeviceGatherer
 	b   Batch
@@ -116,7 +116,7 @@ func (g *DeviceGatherer) newProbe() (*probe, error) {
 	}
 	n = max(1, min(n, g.t.rows/2, probeBytes/(4*max(1, g.t.width))))
 	p := &probe{g: g}
-	ids := spreadIDs(n, g.t.rows)
+	ids := uniformIDs(n, g.t.rows, 0)
 	var err error
 	if p.ids, err = cuda.Place(g.own, cuda.Indices, ids); err != nil {
 		return nil, err
@@ -151,14 +151,26 @@ func (p *probe) rate(ctx context.Context, turns int) (float64, error) {
 	return float64(p.b.N) * float64(p.g.t.rowBytes()) / math.Max(t, 1e-9) / 1e9, nil
 }
 
-// spreadIDs draws one id from each of n equal parts of [0, rows): unique and
-// ascending.
-func spreadIDs(n, rows int) []int32 {
-	s := philox.NewStream(0, philox.Generator, 0, 0)
+// uniformIDs draws n of the rows, each set alike likely but for collisions, which
+// move to the next free row: unique and ascending. The gaps between sorted
+// uniform draws are exponential, so no sorting is needed. It matters that they
+// are not regular: rows that fall on one page share its translation.
+func uniformIDs(n, rows int, seed uint64) []int32 {
+	s := philox.NewStream(seed, philox.Generator, 0, 0)
+	gaps := make([]float64, n+1)
+	total := 0.0
+	for i := range gaps {
+		u := (float64(s.Word(uint32(i), 0)) + 0.5) / (1 << 32)
+		total -= math.Log(u)
+		gaps[i] = total
+	}
 	ids := make([]int32, n)
 	for i := range ids {
-		lo, hi := int64(i)*int64(rows)/int64(n), int64(i+1)*int64(rows)/int64(n)
-		ids[i] = int32(lo) + int32(philox.Below(s.Word(uint32(i), 0), uint32(hi-lo)))
+		id := int(gaps[i] / total * float64(rows))
+		if i > 0 {
+			id = max(id, int(ids[i-1])+1)
+		}
+		ids[i] = int32(min(id, rows-n+i)) // leave room for those behind
 	}
 	return ids
 }

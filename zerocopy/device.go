@@ -297,13 +297,20 @@ func (g *DeviceGatherer) enqueue(ctx context.Context, s *cuda.Stream, b Batch) e
 		err = g.direct(s, b)
 	}
 	if err != nil {
-		return err
+		return g.abandon(s, err)
 	}
 	if err := g.faults.fetch(s); err != nil {
 		return err
 	}
 	g.count(b.N, start)
 	return nil
+}
+
+// abandon ends a gather that failed on the host. The GPU's part may have found
+// bad ids too; they must not be taken for the next gather's.
+func (g *DeviceGatherer) abandon(s *cuda.Stream, err error) error {
+	g.faults.dirty = true
+	return errors.Join(err, s.Synchronize())
 }
 
 // begin checks a batch and that the gatherer is open.

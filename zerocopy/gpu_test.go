@@ -147,7 +147,7 @@ func TestEnqueueManyFaults(t *testing.T) {
 		defer out.Close()
 		try := func(ids []int32) error {
 			b := []Batch{
-				{N: 500, IDs: cudatest.Upload(t, s, spreadIDs(500, rows)).Ptr(), Dst: out.Ptr()},
+				{N: 500, IDs: cudatest.Upload(t, s, uniformIDs(500, rows, 1)).Ptr(), Dst: out.Ptr()},
 				{N: len(ids), IDs: cudatest.Upload(t, s, ids).Ptr(), Dst: out.Ptr() + 4*500*width},
 			}
 			if err := g.EnqueueMany(t.Context(), s, b); err != nil {
@@ -158,7 +158,7 @@ func TestEnqueueManyFaults(t *testing.T) {
 			}
 			return g.Check()
 		}
-		ids := spreadIDs(900, rows)
+		ids := uniformIDs(900, rows, 1)
 		var e *IDError
 		high := slices.Clone(ids)
 		high[899] = rows

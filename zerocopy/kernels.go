@@ -83,6 +83,7 @@ type rowGather struct {
 	shape      // of the table: rows, width and type
 	bad        cuda.DevicePtr
 	blocks     int
+	kernel     kernelShape // zero: chooseShape's
 }
 
 // launch queues the gather on s. It allocates nothing.
@@ -90,7 +91,10 @@ func (k *Kernels) launch(s *cuda.Stream, r *rowGather) error {
 	if r.n == 0 || r.width == 0 && r.ids == 0 {
 		return nil
 	}
-	ks := chooseShape(r.rowBytes(), uintptr(r.table|r.hot))
+	ks := r.kernel
+	if ks == (kernelShape{}) {
+		ks = chooseShape(r.rowBytes(), uintptr(r.table|r.hot))
+	}
 	aligned := (r.rowBytes()|int(r.table%16)|int(r.hot%16)|int((r.dst|r.dstBits)%16))%16 == 0
 	f, err := k.module.Function(kernelName(ks, aligned))
 	if err != nil {

@@ -19,7 +19,7 @@ func TestChooseShape(t *testing.T) {
 	}{
 		{128, 0, kernelShape{8, 1, 2}},   // one line
 		{128, 64, kernelShape{16, 1, 2}}, // two lines: the base is off
-		{4, 0, kernelShape{8, 1, 2}}, // never crosses a line
+		{4, 0, kernelShape{8, 1, 2}},     // never crosses a line
 		{64, 0, kernelShape{8, 1, 2}},
 		{256, 0, kernelShape{16, 1, 2}},
 		{400, 0, kernelShape{32, 1, 2}}, // begins up to 112 bytes into a line
@@ -177,9 +177,9 @@ func TestBalanceConverges(t *testing.T) {
 	})
 }
 
-func TestSpreadIDs(t *testing.T) {
+func TestUniformIDs(t *testing.T) {
 	for _, c := range []struct{ n, rows int }{{1, 1}, {5, 10}, {1000, 1000}, {999, 1 << 30}} {
-		ids := spreadIDs(c.n, c.rows)
+		ids := uniformIDs(c.n, c.rows, 1)
 		for i, id := range ids {
 			if id < 0 || int(id) >= c.rows || i > 0 && ids[i-1] >= id {
 				t.Fatalf("%+v: id %d at %d", c, id, i)

@@ -73,7 +73,7 @@ func (g *DeviceGatherer) EnqueueMany(ctx context.Context, s *cuda.Stream, batche
 		return g.gatherMerged(ctx, s, total)
 	})
 	if err != nil {
-		return err
+		return g.abandon(s, err)
 	}
 	if err := g.faults.fetch(s); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -193,6 +194,21 @@ func TestCgroupLeft(t *testing.T) {
 		if got, ok := cgroupLeft([]byte(c.self), read); got != c.want || ok != c.ok {
 			t.Errorf("%q: got %d, %v, want %d, %v", c.self, got, ok, c.want, c.ok)
 		}
+	}
+}
+
+func TestHeldBack(t *testing.T) {
+	zones := func(present, managed int) []byte {
+		return fmt.Appendf(nil, "Node 0, zone    DMA32\n  pages free     5\n        present  782336\n        managed  773108\nNode 0, zone   Normal\n        present  %d\n        managed  %d\n  pagesets\n", present, managed)
+	}
+	if got := heldBack(zones(32768000, 360448)); got != 32768000-360448+782336-773108 {
+		t.Errorf("ballooned: %d pages", got)
+	}
+	if got := heldBack(zones(32768000, 32200000)); got != 0 {
+		t.Errorf("ordinary: %d pages", got)
+	}
+	if got := heldBack([]byte("present\nmanaged x\n")); got != 0 {
+		t.Errorf("malformed: %d pages", got)
 	}
 }
 
