@@ -2,6 +2,7 @@ package graph
 
 import (
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -65,4 +66,19 @@ func diffBatch(want, got *Batch) string {
 		}
 	}
 	return diffSlice("Nodes", want.Nodes, got.Nodes)
+}
+
+// diffBatchNear is diffBatch up to the rounding of edge factors, which the
+// reference computes in another way.
+func diffBatchNear(want, got *Batch) string {
+	rounded := *want
+	rounded.Blocks = slices.Clone(want.Blocks)
+	for i := range min(len(want.Blocks), len(got.Blocks)) {
+		w, g := want.Blocks[i].EdgeScale, got.Blocks[i].EdgeScale
+		if len(w) != len(g) || !slices.EqualFunc(w, g, func(a, b float32) bool { return math.Abs(float64(a-b)) <= 1e-6*float64(a) }) {
+			return fmt.Sprintf("block %d: edge factors %v, want %v", i, g, w)
+		}
+		rounded.Blocks[i].EdgeScale = g
+	}
+	return diffBatch(&rounded, got)
 }

@@ -22,6 +22,13 @@ func (s *Sampler) drawRow(i int, out []int64, m *draws) {
 		return
 	}
 	v, lo := s.batch.Nodes[i], s.rowLo[i]
+	if s.weighted() { // positions are of the whole row
+		drawWeighted(s, i, out)
+		for j := range out {
+			out[j] += lo
+		}
+		return
+	}
 	switch {
 	case s.wholeRow(k, d):
 		for j := range out {
@@ -50,6 +57,9 @@ func (s *Sampler) drawRow(i int, out []int64, m *draws) {
 		s.skipSelf(v, lo, out)
 	}
 }
+
+// weighted reports whether the hop draws by edge weight.
+func (s *Sampler) weighted() bool { return s.weights != nil && s.fanout > 0 }
 
 // wholeRow reports whether k of d edges are all of them, without draws.
 func (s *Sampler) wholeRow(k int, d uint32) bool {
@@ -124,15 +134,17 @@ func (s *Sampler) sampleLongRow(i int) {
 	b, v, lo := s.block, s.batch.Nodes[i], s.rowLo[i]
 	start, end := int(b.Indptr[i]), int(b.Indptr[i+1])
 	out := b.Indices[start:end]
-	if s.wholeRow(len(out), uint32(s.rowDeg[i])) {
+	at, n := len(s.csr.Indices), 0
+	if s.weighted() {
+		drawWeighted(s, i, out)
+	} else if s.wholeRow(len(out), uint32(s.rowDeg[i])) {
 		for j := range out {
 			out[j] = int32(j)
 		}
 	} else {
 		drawLong(s, uint32(v), uint32(s.rowDeg[i]), out)
 	}
-	at, n := len(s.csr.Indices), 0
-	if s.hasSelf(v) {
+	if !s.weighted() && s.hasSelf(v) {
 		at, n = s.csr.selfRun(v)
 	}
 	for j, p := range out {

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"cmp"
+	"math/big"
 	"slices"
 
 	"zerogcn/internal/philox"
@@ -54,7 +55,7 @@ func refBuild(b Builder, e Edges) *CSR {
 	return c
 }
 
-// refSample is Sampler.Sample without Scale, EdgeScale and the transposed form.
+// refSample is Sampler.Sample without the transposed form.
 func refSample(c *CSR, o Options, seed uint64, p philox.Purpose, step uint64, seeds []int32) *Batch {
 	nodes := slices.Clone(seeds)
 	local := map[int32]int32{}
@@ -67,7 +68,14 @@ func refSample(c *CSR, o Options, seed uint64, p philox.Purpose, step uint64, se
 		b := Block{NumDst: len(nodes), Indptr: []int32{0}, Indices: []int32{}, EdgeIDs: []int64{}}
 		fresh := map[int32]bool{}
 		for _, v := range nodes {
-			for _, e := range refRow(c, o, v, k, stream) {
+			edges, scales := refRow(c, o, v, k, stream)
+			b.EdgeScale = append(b.EdgeScale, scales...)
+			scale := float32(1)
+			if d := len(refEdges(c, o, v)); len(edges) > 0 {
+				scale = float32(d) / float32(len(edges))
+			}
+			b.Scale = append(b.Scale, scale)
+			for _, e := range edges {
 				b.EdgeIDs = append(b.EdgeIDs, e)
 				b.Indices = append(b.Indices, c.Indices[e])
 				if _, ok := local[c.Indices[e]]; !ok {
@@ -89,6 +97,12 @@ func refSample(c *CSR, o Options, seed uint64, p philox.Purpose, step uint64, se
 			b.Indices[i] = local[v]
 		}
 		b.NumSrc = len(nodes)
+		if !o.Scale || k <= 0 || o.Weighted {
+			b.Scale = nil
+		}
+		if !o.Scale || k <= 0 || !o.Weighted {
+			b.EdgeScale = nil
+		}
 		blocks = append(blocks, b)
 	}
 	slices.Reverse(blocks)
@@ -111,11 +125,16 @@ func refEdges(c *CSR, o Options, v int32) []int64 {
 	return edges
 }
 
-func refRow(c *CSR, o Options, v int32, k int, stream philox.Stream) []int64 {
+// refRow returns the positions of the edges drawn for v, ascending, and, if
+// weighted, their factors.
+func refRow(c *CSR, o Options, v int32, k int, stream philox.Stream) ([]int64, []float32) {
+	if o.Weighted && k > 0 {
+		return refWeighted(c, o, v, k, stream)
+	}
 	edges := refEdges(c, o, v)
 	d := len(edges)
 	if k <= 0 || d == 0 || !o.Replace && k >= d {
-		return edges
+		return edges, nil
 	}
 	var chosen []int
 	if o.Replace {
@@ -136,5 +155,58 @@ func refRow(c *CSR, o Options, v int32, k int, stream philox.Stream) []int64 {
 	for _, i := range chosen {
 		out = append(out, edges[i])
 	}
-	return out
+	return out, nil
+}
+
+func refWeighted(c *CSR, o Options, v int32, k int, stream philox.Stream) ([]int64, []float32) {
+	type candidate struct {
+		at   int64
+		q    uint64
+		rank *big.Rat
+	}
+	var all []candidate
+	sum, total := 0.0, uint64(0)
+	for _, e := range refEdges(c, o, v) {
+		sum += float64(c.Weights[e])
+	}
+	for _, e := range refEdges(c, o, v) {
+		if w := float64(c.Weights[e]); w > 0 {
+			q := max(1, uint64(w/sum*(1<<31)))
+			word := stream.Word(uint32(v), uint32(e-c.Indptr[v]))
+			all = append(all, candidate{e, q, big.NewRat(2*int64(word)+1, int64(q))})
+			total += q
+		}
+	}
+	var scales []float32
+	var edges []int64
+	switch {
+	case o.Replace && len(all) > 0:
+		var chosen []int
+		for i := range k {
+			x, j := uint64(philox.Below(stream.Word(uint32(v), uint32(i)), uint32(total))), 0
+			for ; x >= all[j].q; j++ {
+				x -= all[j].q
+			}
+			chosen = append(chosen, j)
+		}
+		slices.Sort(chosen)
+		for _, j := range chosen {
+			edges = append(edges, all[j].at)
+			scales = append(scales, float32(float64(total)/(float64(k)*float64(all[j].q))))
+		}
+	case len(all) <= k:
+		for _, x := range all {
+			edges, scales = append(edges, x.at), append(scales, 1)
+		}
+	default:
+		slices.SortStableFunc(all, func(x, y candidate) int { return x.rank.Cmp(y.rank) })
+		next, _ := all[k].rank.Float64()
+		all = all[:k]
+		slices.SortFunc(all, func(x, y candidate) int { return cmp.Compare(x.at, y.at) })
+		for _, x := range all {
+			edges = append(edges, x.at)
+			scales = append(scales, float32(max(1, (1<<33)/(next*float64(x.q)))))
+		}
+	}
+	return edges, scales
 }

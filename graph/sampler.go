@@ -1,7 +1,9 @@
 package graph
 
 import (
+	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"zerogcn/internal/par"
@@ -19,6 +21,11 @@ type Options struct {
 	// possibly repeated, to each target that has any. Otherwise a target gets
 	// min(k, in-degree) edges, none of them twice.
 	Replace bool
+	// Weighted draws edges with probabilities given by the graph's weights, in
+	// hops that sample: see WeightTable for the probabilities and Sample for
+	// the draws. Edges of weight 0 are then never in the sample, also where
+	// the fan-out covers the row.
+	Weighted bool
 	// DropSelfLoops leaves edges from a node to itself out of the row before
 	// anything is drawn or counted. Layers that add exactly one self loop
 	// themselves (GCN, GAT) want this.
@@ -29,7 +36,8 @@ type Options struct {
 	// Degrees records the full in-degree of every source.
 	Degrees bool
 	// Scale records the factors that make sums over the sample estimate the
-	// sum over the full row, in hops that sample (Block.Scale).
+	// sum over the full row, in hops that sample (Block.Scale, or
+	// Block.EdgeScale if Weighted).
 	Scale bool
 	// Transpose builds the transposed form of every block but the outermost,
 	// as training needs when no gradient flows to the input features.
@@ -54,7 +62,8 @@ const (
 // bipartite blocks of DGL. Every hop samples for all nodes found so far, the
 // seeds included.
 //
-// It holds about 2 bits per node and hop, and scratch of the size of a batch.
+// It holds about 2 bits per node and hop, scratch of the size of a batch and, if
+// weighted, 4 bytes per edge that clones share.
 // A Sampler belongs to one goroutine at a time; Clone gives others their own.
 type Sampler struct {
 	csr     *CSR
@@ -63,6 +72,8 @@ type Sampler struct {
 	workers par.Workers    // fixed, so that sharing between tasks is known
 	nets    [][]comparator // per hop
 	selfs   []uint64       // bitmap of nodes with self loops to drop; nil if none
+	weights *WeightTable   // nil unless weighted
+	heaps   *sync.Pool     // of rankHeap, for weighted draws without replacement
 
 	runs   []rankSet // per run: seeds, then each hop's new nodes
 	rowLo  []int64   // per local id, of targets
@@ -90,8 +101,9 @@ type fault struct {
 	err   error
 }
 
-// NewSampler returns a sampler of c. It reads the whole graph once if self
-// loops are to be dropped, else nothing.
+// NewSampler returns a sampler of c. It searches every row once if self loops
+// are to be dropped and reads all weights if it is to be weighted; else its cost
+// does not depend on the number of edges.
 func NewSampler(c *CSR, o Options) (*Sampler, error) {
 	if err := c.checkShape(); err != nil {
 		return nil, err
@@ -117,6 +129,12 @@ func NewSampler(c *CSR, o Options) (*Sampler, error) {
 			return nil, err
 		}
 	}
+	if o.Weighted {
+		var err error
+		if s.weights, err = NewWeightTable(context.Background(), c, o.DropSelfLoops, o.Workers); err != nil {
+			return nil, err
+		}
+	}
 	s.init()
 	return s, nil
 }
@@ -125,7 +143,7 @@ func NewSampler(c *CSR, o Options) (*Sampler, error) {
 // the same batches. The two share what is read-only and may be used at the
 // same time.
 func (s *Sampler) Clone() *Sampler {
-	c := &Sampler{csr: s.csr, opt: s.opt, n: s.n, nets: s.nets, selfs: s.selfs}
+	c := &Sampler{csr: s.csr, opt: s.opt, n: s.n, nets: s.nets, selfs: s.selfs, weights: s.weights}
 	c.init()
 	return c
 }
@@ -135,6 +153,7 @@ func (s *Sampler) init() {
 		s.runs = append(s.runs, newRankSet(s.n))
 	}
 	s.tiles = make([]int, par.Tiles(len(s.runs[0].lines), spanTile))
+	s.heaps = &sync.Pool{New: func() any { return new(rankHeap) }}
 	s.workers = par.Workers(s.opt.Workers.Count())
 	s.degreesTask, s.sampleTask = s.degrees, s.sample
 	s.subtractTask, s.numberTask, s.relabelTask = s.subtract, s.number, s.relabel
@@ -148,8 +167,10 @@ func (s *Sampler) NumLayers() int { return len(s.opt.Fanouts) }
 // Seeds must be nodes, unique and ascending. The batch is a function of the
 // graph, the options and the arguments. With h = 0 for the seeds' hop, the
 // draws for target v are the words of philox.NewStream(seed, purpose, h, step)
-// for item v; Floyd's algorithm takes word i for its i-th draw, sampling with
-// replacement likewise.
+// for item v. Without replacement the i-th draw of Floyd's algorithm takes word
+// i, with replacement the i-th draw does. A weighted draw with replacement takes
+// word i likewise; without replacement word p ranks the edge at position p of
+// the row (priority sampling).
 //
 // An error leaves dst without a meaning but reusable. Errors of a graph that
 // contradicts itself wrap ErrCorrupt; a block of more than 2^31-1 edges is an
@@ -239,8 +260,8 @@ func (s *Sampler) layOut(targets int) error {
 	b.Indptr = resize(b.Indptr, targets+1)
 	b.Indptr[0] = 0
 	total := int64(0)
-	for i, d := range s.rowDeg[:targets] {
-		total += int64(s.drawn(d))
+	for i := range targets {
+		total += int64(s.drawn(i))
 		b.Indptr[i+1] = int32(total)
 	}
 	if total > MaxNodes {
@@ -253,12 +274,17 @@ func (s *Sampler) layOut(targets int) error {
 		b.mem.edgeIDs = resize(b.mem.edgeIDs, int(total))
 		b.EdgeIDs = b.mem.edgeIDs
 	}
-	if s.opt.Scale && s.fanout > 0 {
+	switch {
+	case !s.opt.Scale || s.fanout <= 0:
+	case s.weighted(): // filled while drawing
+		b.mem.edgeScale = resize(b.mem.edgeScale, int(total))
+		b.EdgeScale = b.mem.edgeScale
+	default:
 		b.mem.scale = resize(b.mem.scale, targets)
 		b.Scale = b.mem.scale
 		for i, d := range s.rowDeg[:targets] {
 			b.Scale[i] = 1
-			if k := s.drawn(d); k != 0 && k != d {
+			if k := s.drawn(i); k != 0 {
 				b.Scale[i] = float32(d) / float32(k)
 			}
 		}
@@ -266,8 +292,12 @@ func (s *Sampler) layOut(targets int) error {
 	return nil
 }
 
-// drawn returns how many edges a target of in-degree d gets in this hop.
-func (s *Sampler) drawn(d int32) int32 {
+// drawn returns how many edges target i gets in this hop.
+func (s *Sampler) drawn(i int) int32 {
+	d := s.rowDeg[i]
+	if s.weighted() {
+		d = s.weights.positive(s.batch.Nodes[i], d)
+	}
 	switch k := int32(min(s.fanout, MaxNodes)); {
 	case k <= 0 || d == 0:
 		return d
