@@ -68,6 +68,7 @@ type Table struct {
 	mu     sync.Mutex
 	users  int // open gatherers and running fills
 	closed bool
+	leased bool // Memory was called: the mapping is left to the collector
 }
 
 // NewTable maps zeroed memory for rows × width values of type dt: anonymous,
@@ -211,7 +212,7 @@ func (t *Table) ReadRow(dst []float32, i int) (err error) {
 	})
 }
 
-// Close releases the table's memory. While gatherers are open or a Fill runs
+// Close releases the table's memory, unless it is leased (see Memory). While gatherers are open or a Fill runs
 // it releases nothing and returns an error that wraps ErrInUse. Closing a
 // closed table does nothing.
 func (t *Table) Close() error {
@@ -225,6 +226,10 @@ func (t *Table) Close() error {
 	}
 	t.closed = true
 	t.data, t.scales, t.owner = nil, nil, nil
+	if t.leased {
+		t.mem = nil
+		return nil
+	}
 	if err := t.mem.free(); err != nil {
 		return fmt.Errorf("%s: unmapping: %w", t.name, err)
 	}
