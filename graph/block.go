@@ -36,6 +36,10 @@ type Block struct {
 	TIndices []int32
 	TEdges   []int32
 
+	// Device, if not nil, holds the arrays in GPU memory; those above may then be
+	// nil. NumDst and NumSrc count in either case.
+	Device *DeviceBlock
+
 	// mem keeps the memory of parts that are nil at present.
 	mem struct {
 		edgeIDs                   []int64
@@ -45,7 +49,12 @@ type Block struct {
 }
 
 // NumEdges returns the number of edges.
-func (b *Block) NumEdges() int { return len(b.Indices) }
+func (b *Block) NumEdges() int {
+	if b.Device != nil {
+		return b.Device.NumEdges
+	}
+	return len(b.Indices)
+}
 
 // Row returns the local ids of target i's sources. It aliases the block.
 func (b *Block) Row(i int) []int32 { return b.Indices[b.Indptr[i]:b.Indptr[i+1]] }

@@ -24,6 +24,13 @@ type Kernel interface {
 	Run(out *op.Value, in []*op.Value) error
 }
 
+// Preparer is a Kernel that needs memory beyond its result. Prepare is called
+// with the operands' shapes and memory before any kernel of the run, so that Run
+// allocates nothing and can be captured as a CUDA graph.
+type Preparer interface {
+	Prepare(out *op.Value, in []*op.Value) error
+}
+
 // KernelFunc is a function as a Kernel.
 type KernelFunc func(out *op.Value, in []*op.Value) error
 

@@ -107,7 +107,8 @@ func (c *compiler) emit(o *op.Op, out *op.Value, in []*op.Value) error {
 	if err != nil {
 		return fmt.Errorf("%v on %s: %w", o, c.backend.Name(), err)
 	}
-	c.instrs = append(c.instrs, instr{op: o, kernel: k, in: in, out: out})
+	p, _ := k.(Preparer)
+	c.instrs = append(c.instrs, instr{op: o, kernel: k, preparer: p, in: in, out: out})
 	return nil
 }
 

@@ -25,11 +25,12 @@ type Program struct {
 
 // instr is one operation with its operands and the buffer of its result.
 type instr struct {
-	op     *op.Op
-	kernel Kernel
-	in     []*op.Value
-	out    *op.Value
-	buf    *Buffer
+	op       *op.Op
+	kernel   Kernel
+	preparer Preparer // the kernel, if it is one
+	in       []*op.Value
+	out      *op.Value
+	buf      *Buffer
 }
 
 // output is a result that outlives the run.
@@ -79,23 +80,50 @@ func (p *Program) Bytes() int64 {
 	return n
 }
 
-// Run executes the program. Operands that do not fit each other, and outputs too
-// large for their bound memory, are errors that name the operation.
+// Run executes the program: Prepare, then Execute.
 func (p *Program) Run() error {
+	if err := p.Prepare(); err != nil {
+		return err
+	}
+	return p.Execute()
+}
+
+// Prepare derives all shapes from the inputs and finds memory for the results.
+// Operands that do not fit each other, and outputs too large for their bound
+// memory, are errors that name the operation.
+func (p *Program) Prepare() error {
 	for i := range p.instrs {
 		in := &p.instrs[i]
 		rows, cols, err := in.op.Infer(in.in)
 		if err != nil {
 			return err
 		}
-		n := rows * cols
-		if in.buf.Cap < n {
+		in.out.Rows, in.out.Cols = rows, cols
+		if n := rows * cols; in.buf.Cap < n {
 			if err := p.grow(in, n); err != nil {
 				return err
 			}
 		}
-		in.out.Rows, in.out.Cols = rows, cols
-		in.buf.place(in.out, n)
+	}
+	// Only now, since a buffer may have been replaced for a later holder.
+	for i := range p.instrs {
+		in := &p.instrs[i]
+		in.buf.place(in.out, in.out.Len())
+		if in.preparer != nil {
+			if err := in.preparer.Prepare(in.out, in.in); err != nil {
+				return fmt.Errorf("%v on %s: %w", in.op, p.backend.Name(), err)
+			}
+		}
+	}
+	return nil
+}
+
+// Execute runs the kernels with what Prepare found. On an asynchronous device it
+// only enqueues, and allocates nothing: it may be captured.
+func (p *Program) Execute() error {
+	for i := range p.instrs {
+		in := &p.instrs[i]
+		var err error
 		if p.Observe != nil {
 			start := time.Now()
 			err = in.kernel.Run(in.out, in.in)
@@ -110,9 +138,7 @@ func (p *Program) Run() error {
 	return nil
 }
 
-// grow replaces an instruction's buffer by a larger one. An operation that
-// works in place never gets here with live content: its operand, of the same
-// size, grew the shared buffer already.
+// grow replaces an instruction's buffer by a larger one.
 func (p *Program) grow(in *instr, n int) error {
 	for i := range p.outputs {
 		if o := &p.outputs[i]; o.buf == in.buf && o.bound {

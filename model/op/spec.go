@@ -116,7 +116,7 @@ func inferFromSrc(a Attr, in []*Value) (int, int, error) {
 	if in[0].Rows != b.NumSrc {
 		return 0, 0, fmt.Errorf("matrix of %d rows for a block of %d sources", in[0].Rows, b.NumSrc)
 	}
-	if a.Agg == SymNorm && len(b.Degree) != b.NumSrc {
+	if a.Agg == SymNorm && len(b.Degree) != b.NumSrc && (b.Device == nil || b.Device.Degree == 0) {
 		return 0, 0, fmt.Errorf("sym-norm needs the degrees of %d sources, the block has %d", b.NumSrc, len(b.Degree))
 	}
 	return b.NumDst, in[0].Cols, nil
@@ -152,7 +152,7 @@ func inferSparseGrad(_ Attr, in []*Value) (int, int, error) {
 }
 
 func inferLabelled(_ Attr, in []*Value) (int, int, error) {
-	if n := len(in[1].Labels.Class); n != in[0].Rows {
+	if n := in[1].Labels.Len(); n != in[0].Rows {
 		return 0, 0, fmt.Errorf("%d labels for %d rows", n, in[0].Rows)
 	}
 	return in[0].Rows, in[0].Cols, nil

@@ -39,9 +39,21 @@ type Labels struct {
 	// Class has one class per row, -1 for an unlabelled row, which takes no
 	// part in the loss.
 	Class []int32
+	// DevClass, if not 0, is the device address of NumRows int32 classes, in
+	// place of Class. Norm must then be given.
+	DevClass uintptr
+	NumRows  int
 	// Norm divides the summed loss: the number of labelled items in the global
 	// batch, which may span several ranks. 0 means those of this batch.
 	Norm float64
+}
+
+// Len returns the number of rows.
+func (l *Labels) Len() int {
+	if l.DevClass != 0 {
+		return l.NumRows
+	}
+	return len(l.Class)
 }
 
 // Count returns Norm, or the number of labelled rows if it is 0.
@@ -65,6 +77,10 @@ func (l *Labels) Count() float64 {
 type Key struct {
 	Seed, Step uint64
 	Rows       []int32
+	// DevRows, if not 0, is the device address of NumRows node ids, in place of
+	// Rows.
+	DevRows uintptr
+	NumRows int
 }
 
 // Stream returns the mask's random stream for a dropout site.
@@ -82,8 +98,14 @@ func (k *Key) Item(r int) uint32 {
 
 // checkRows reports a key that has fewer rows than the matrix it masks.
 func (k *Key) checkRows(rows int) error {
-	if k.Rows != nil && len(k.Rows) < rows {
-		return fmt.Errorf("key has %d rows for a matrix of %d", len(k.Rows), rows)
+	have := len(k.Rows)
+	if k.DevRows != 0 {
+		have = k.NumRows
+	} else if k.Rows == nil {
+		return nil
+	}
+	if have < rows {
+		return fmt.Errorf("key has %d rows for a matrix of %d", have, rows)
 	}
 	return nil
 }
