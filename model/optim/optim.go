@@ -43,10 +43,19 @@ type Optimizer struct {
 	segments []Segment
 	steps    int64
 	m, v     []float32 // first and second moment; SGD: m is the velocity
+	step     step
+	tileFn   func(tile, lo, hi int)
 }
 
-// tile is the number of elements of one task: 16,384 of four streams are 256 KB.
-const tile = 1 << 14
+// step is the Step under way, for the goroutines that work on it.
+type step struct {
+	params, grad []float32
+	lr           float64
+	segment      Segment
+}
+
+// tileSize is the number of elements of a tile: 16,384 of four streams are 256 KB.
+const tileSize = 1 << 14
 
 // New returns an optimiser for buffers of n elements. Segments must be ascending,
 // disjoint and within [0, n); elements in none have no weight decay.
@@ -64,6 +73,7 @@ func New(n int, segments []Segment, o Options) (*Optimizer, error) {
 		o.Epsilon = 1e-8
 	}
 	z := &Optimizer{opt: o}
+	z.tileFn = z.tile
 	at := 0
 	for _, s := range segments {
 		if s.Lo < at || s.Hi < s.Lo || s.Hi > n {
@@ -97,20 +107,26 @@ func New(n int, segments []Segment, o Options) (*Optimizer, error) {
 	return z, nil
 }
 
-// Step updates the parameters by the gradients at learning rate lr.
+// Step updates the parameters by the gradients at learning rate lr. It
+// allocates nothing.
 func (z *Optimizer) Step(params, grad []float32, lr float64) {
 	z.steps++
 	for _, s := range z.segments {
-		z.opt.Workers.Range(s.Hi-s.Lo, tile, func(_, lo, hi int) {
-			lo, hi = s.Lo+lo, s.Lo+hi
-			switch z.opt.Kind {
-			case SGD:
-				z.sgd(params[lo:hi], grad[lo:hi], lo, lr, s.WeightDecay)
-			default:
-				z.adam(params[lo:hi], grad[lo:hi], z.m[lo:hi], z.v[lo:hi], lr, s.WeightDecay)
-			}
-		})
+		z.step = step{params, grad, lr, s}
+		z.opt.Workers.Range(s.Hi-s.Lo, tileSize, z.tileFn)
 	}
+	z.step = step{}
+}
+
+// tile updates elements [lo, hi) of the segment.
+func (z *Optimizer) tile(_, lo, hi int) {
+	s := &z.step
+	lo, hi = s.segment.Lo+lo, s.segment.Lo+hi
+	if z.opt.Kind == SGD {
+		z.sgd(s.params[lo:hi], s.grad[lo:hi], lo, s.lr, s.segment.WeightDecay)
+		return
+	}
+	z.adam(s.params[lo:hi], s.grad[lo:hi], z.m[lo:hi], z.v[lo:hi], s.lr, s.segment.WeightDecay)
 }
 
 // adam is algorithm 1 of Kingma and Ba with the two bias corrections folded

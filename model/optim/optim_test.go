@@ -103,6 +103,20 @@ func TestStateRestores(t *testing.T) {
 	}
 }
 
+func TestStepDoesNotAllocate(t *testing.T) {
+	const n = 50_000
+	for _, o := range []optim.Options{{Workers: 1}, {Kind: optim.SGD, Momentum: 0.9, Workers: 1}} {
+		z, err := optim.New(n, []optim.Segment{{Lo: 10, Hi: 20, WeightDecay: 1}}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, g := make([]float32, n), make([]float32, n)
+		if a := testing.AllocsPerRun(10, func() { z.Step(p, g, 0.1) }); a != 0 {
+			t.Errorf("%s: %g allocations a step", o.Kind, a)
+		}
+	}
+}
+
 func TestBadOptions(t *testing.T) {
 	for name, err := range map[string]error{
 		"kind":     second(optim.New(4, nil, optim.Options{Kind: "adagrad"})),

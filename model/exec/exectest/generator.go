@@ -24,11 +24,11 @@ func (g *generator) coin() bool { return rapid.Bool().Draw(g.rapid, "coin") }
 // shape draws rows and columns: mostly small ones, which shrink well, and some
 // that take several tiles.
 func (g *generator) shape() (rows, cols int) {
-	switch rapid.IntRange(0, 4).Draw(g.rapid, "size") {
-	case 3:
+	switch rapid.IntRange(0, 9).Draw(g.rapid, "size") {
+	case 8:
 		return g.rng.IntN(1500), 1 + g.rng.IntN(80)
-	case 4:
-		return g.rng.IntN(600), 60 + g.rng.IntN(240)
+	case 9:
+		return g.rng.IntN(400), 60 + g.rng.IntN(240)
 	}
 	return rapid.OneOf(rapid.IntRange(0, 3), rapid.IntRange(0, 80)).Draw(g.rapid, "rows"),
 		rapid.OneOf(rapid.IntRange(1, 9), rapid.IntRange(1, 70)).Draw(g.rapid, "cols")
