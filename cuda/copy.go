@@ -8,8 +8,9 @@ import (
 
 // CopyHtoD queues a copy of src to device memory at dst. src should be
 // page-locked (HostBuffer, Registration) and stay unchanged until the stream
-// has passed the copy; other memory is copied through a slab of the driver's at
-// a tenth of the speed, and must stay as well. No bytes is no work.
+// has passed the copy; other memory goes through a slab of the driver's, four
+// times slower or worse, and must stay as well. A source that spans chunks of a
+// Registration becomes several copies, as CUDA refuses one. No bytes is no work.
 func (s *Stream) CopyHtoD(dst DevicePtr, src []byte) error {
 	for len(src) > 0 {
 		n := int(s.dev.drv.registry.span(uintptr(unsafe.Pointer(&src[0])), uintptr(len(src))))

@@ -8,10 +8,10 @@ import (
 	"sync"
 	"testing"
 
-	"golang.org/x/sys/unix"
+	"zerogcn/cuda/cudatest/fake"
 )
 
-func open(t testing.TB, o DeviceOptions) (*Device, *fakeDriver) {
+func open(t testing.TB, o DeviceOptions) (*Device, *fake.Driver) {
 	t.Helper()
 	drv, f := newFake(t, 1)
 	dev, err := drv.Open(0, o)
@@ -22,7 +22,7 @@ func open(t testing.TB, o DeviceOptions) (*Device, *fakeDriver) {
 		if err := dev.Close(); err != nil {
 			t.Errorf("close: %v", err)
 		}
-		if l := f.leaks(); l != "" {
+		if l := f.Leaks(); l != "" {
 			t.Errorf("left on the device: %s", l)
 		}
 	})
@@ -72,7 +72,7 @@ func TestLoadHere(t *testing.T) {
 
 func TestErrorText(t *testing.T) {
 	dev, f := open(t, DeviceOptions{})
-	f.space = 1000
+	f.SetFree(1000)
 	_, err := dev.Alloc(Features, 5<<30)
 	var e *Error
 	if !errors.As(err, &e) || !errors.Is(err, OutOfMemory) || errors.Is(err, InvalidValue) || errors.Is(err, ErrContextLost) {
@@ -112,7 +112,7 @@ func TestAnyGoroutine(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := f.count("cuMemAlloc_v2"); n > 8 {
+	if n := f.Calls("cuMemAlloc_v2"); n > 8 {
 		t.Errorf("%d driver allocations for at most 8 buffers at a time: the pool does not work", n)
 	}
 }
@@ -140,9 +140,7 @@ func TestTwoDevices(t *testing.T) {
 	if err := dev[1].Synchronize(); err != nil {
 		t.Fatal(err)
 	}
-	f.mu.Lock()
-	current := f.current[unix.Gettid()]
-	f.mu.Unlock()
+	current := f.Current()
 	if current != dev[0].Context() {
 		t.Errorf("context %#x current after a call to the other device, want %#x", current, dev[0].Context())
 	}
@@ -165,7 +163,7 @@ func TestTwoDevices(t *testing.T) {
 	if err := errors.Join(s.Close(), m.Close(), dev[0].Close(), dev[1].Close()); err != nil {
 		t.Error(err)
 	}
-	if l := f.leaks(); l != "" {
+	if l := f.Leaks(); l != "" {
 		t.Error(l)
 	}
 }
@@ -177,13 +175,13 @@ func TestBinding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sets := f.count("cuCtxSetCurrent")
+	sets := f.Calls("cuCtxSetCurrent")
 	for range 10 {
 		if err := s.Synchronize(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n := f.count("cuCtxSetCurrent") - sets; n != 0 {
+	if n := f.Calls("cuCtxSetCurrent") - sets; n != 0 {
 		t.Errorf("%d context switches on a bound stream", n)
 	}
 	if _, err := dev.Bind(s); err == nil || !strings.Contains(err.Error(), "bound") {
@@ -201,9 +199,7 @@ func TestBinding(t *testing.T) {
 			}
 		}()
 		runtime.LockOSThread()
-		f.mu.Lock()
-		f.current[unix.Gettid()] = 0
-		f.mu.Unlock()
+		f.SetCurrent(0)
 		other = s.Synchronize()
 	}()
 	<-done
@@ -301,7 +297,7 @@ func TestDeviceCloseReportsLeaks(t *testing.T) {
 	if !errors.As(err, &leak) || leak.Objects["stream"] != 2 || leak.Objects["buffer"] != 1 || len(leak.Objects) != 2 {
 		t.Errorf("%v", err)
 	}
-	if l := f.leaks(); l != "" {
+	if l := f.Leaks(); l != "" {
 		t.Errorf("left on the device: %s", l)
 	}
 	if err := errors.Join(dev.Close(), s.Close(), b.Close()); err != nil {
@@ -333,7 +329,7 @@ func TestLostContext(t *testing.T) {
 	if err := k.Launch(s, Linear(1, 1)); err != nil {
 		t.Fatal(err)
 	}
-	f.fail["cuStreamSynchronize"] = failure{0, IllegalAddress}
+	f.Fail("cuStreamSynchronize", 0, int32(IllegalAddress))
 	err = s.Synchronize()
 	if !errors.Is(err, ErrContextLost) || !errors.Is(err, IllegalAddress) || !strings.Contains(err.Error(), "queued on this stream is empty") {
 		t.Errorf("fault: %v", err)
@@ -371,7 +367,7 @@ func TestStreamsAndEvents(t *testing.T) {
 	if err != nil || d.Microseconds() != 1250 {
 		t.Errorf("elapsed %v, %v", d, err)
 	}
-	f.pending[a.Handle()] = true
+	f.Hold(a.Handle())
 	if done, err := a.Done(); done || err != nil {
 		t.Errorf("pending event: %v %v", done, err)
 	}
@@ -390,7 +386,7 @@ func TestStreamsAndEvents(t *testing.T) {
 	if err := errors.Join(adopted.Synchronize(), adopted.Close(), s.Synchronize()); err != nil {
 		t.Errorf("adopted stream: %v", err)
 	}
-	if free, total, err := dev.MemInfo(); err != nil || free != 1<<40 || total != 1<<36 {
+	if free, total, err := dev.MemInfo(); err != nil || free != 1<<36 || total != 1<<36 {
 		t.Errorf("memory %d of %d, %v", free, total, err)
 	}
 }

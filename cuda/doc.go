@@ -49,5 +49,6 @@
 //	if errors.Is(err, cuda.OutOfMemory) { … }
 //
 // A kernel that faults takes its context with it: from then on every call on
-// the device returns an error that is [ErrContextLost] too.
+// the device, opening it anew too, returns an error that is [ErrContextLost],
+// until the process ends.
 package cuda

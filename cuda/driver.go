@@ -37,7 +37,7 @@ func Load() (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cuda: %w: %v", ErrNoDriver, err)
 	}
-	return load(func(name string) uintptr {
+	return LoadFrom(func(name string) uintptr {
 		p, err := purego.Dlsym(h, name)
 		if err != nil {
 			return 0
@@ -45,6 +45,11 @@ func Load() (*Driver, error) {
 		return p
 	})
 }
+
+// LoadFrom is Load for a driver library that the caller has opened, or for a
+// stand-in (package cudatest/fake): symbol returns the C address of a function,
+// 0 for one that is not there.
+func LoadFrom(symbol func(name string) uintptr) (*Driver, error) { return load(symbol) }
 
 // Absent reports whether err, from Load, means that this machine has no GPU to
 // offer, as opposed to one that does not work.

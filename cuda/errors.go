@@ -14,7 +14,8 @@ var (
 	// ErrClosed: a method of an object that is closed, or whose device is.
 	ErrClosed = errors.New("closed")
 	// ErrContextLost: a kernel faulted earlier and took the device's context
-	// with it. What was on the device is gone.
+	// with it. What was on the device is gone, and the process cannot get a new
+	// context (seen with driver 580): it must end and start again.
 	ErrContextLost = errors.New("CUDA context lost")
 	// ErrOverlap: memory to register covers part of another registration.
 	ErrOverlap = errors.New("overlaps registered memory")
@@ -171,7 +172,7 @@ func advice(c Code) string {
 		return "the system refused: check the memory and memlock limits (ulimit -l) and the container's permissions"
 	}
 	if c.sticky() {
-		return "the device's context is lost: run again; CUDA_LAUNCH_BLOCKING=1 names the kernel, compute-sanitizer the access"
+		return "the device's context is lost until the process ends: run again; CUDA_LAUNCH_BLOCKING=1 names the kernel, compute-sanitizer the access"
 	}
 	return ""
 }

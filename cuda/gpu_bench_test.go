@@ -28,19 +28,21 @@ func BenchmarkGPULaunch(b *testing.B) {
 				}
 				defer bind.Release()
 			}
+			const burst = 200
 			b.ReportAllocs()
 			var issue time.Duration
 			n := 0
 			for b.Loop() {
 				t := time.Now()
-				if err := saxpy.Launch(s, cuda.Linear(1, 32), y.Ptr().Arg(), y.Ptr().Arg(), cuda.I64(32), cuda.F32(1)); err != nil {
-					b.Fatal(err)
-				}
-				issue += time.Since(t)
-				if n++; n%200 == 0 {
-					if err := s.Synchronize(); err != nil {
+				for range burst {
+					if err := saxpy.Launch(s, cuda.Linear(1, 32), y.Ptr().Arg(), y.Ptr().Arg(), cuda.I64(32), cuda.F32(1)); err != nil {
 						b.Fatal(err)
 					}
+				}
+				issue += time.Since(t)
+				n += burst
+				if err := s.Synchronize(); err != nil {
+					b.Fatal(err)
 				}
 			}
 			b.ReportMetric(float64(issue.Nanoseconds())/float64(n), "ns/launch")
@@ -110,32 +112,30 @@ func BenchmarkGPUStepOf60(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer bind.Release()
-	b.Run("launches", func(b *testing.B) {
-		n := int64(0)
-		for b.Loop() {
-			n++
-			if err := step(n % 4096); err != nil {
-				b.Fatal(err)
-			}
-			if err := s.Synchronize(); err != nil {
-				b.Fatal(err)
-			}
+	var r cuda.Replay
+	defer r.Close()
+	replay := func(n int64) error { return r.Run(s, func() error { return step(n) }) }
+	for name, run := range map[string]func(int64) error{"launches": step, "replay": replay} {
+		for _, wait := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%s/synchronize=%v", name, wait), func(b *testing.B) {
+				n := int64(0)
+				for b.Loop() {
+					n++
+					if err := run(n % 4096); err != nil {
+						b.Fatal(err)
+					}
+					if wait {
+						if err := s.Synchronize(); err != nil {
+							b.Fatal(err)
+						}
+					}
+				}
+				if err := s.Synchronize(); err != nil {
+					b.Fatal(err)
+				}
+			})
 		}
-	})
-	b.Run("replay", func(b *testing.B) {
-		var r cuda.Replay
-		defer r.Close()
-		n := int64(0)
-		for b.Loop() {
-			n++
-			if err := r.Run(s, func() error { return step(n % 4096) }); err != nil {
-				b.Fatal(err)
-			}
-			if err := s.Synchronize(); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
+	}
 }
 
 // Allocating from the pool and giving back.

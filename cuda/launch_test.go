@@ -59,17 +59,17 @@ func TestLaunch(t *testing.T) {
 	if err := Download(s, got, y.Ptr()); err != nil || !slices.Equal(got, []float32{10.5, 21, 30}) {
 		t.Errorf("%v, %v", got, err)
 	}
-	before := f.count("cuLaunchKernel")
+	before := f.Calls("cuLaunchKernel")
 	if err := k.Launch(s, Linear(1, 32), y.Ptr().Arg()); err == nil || !strings.Contains(err.Error(), "takes 4 arguments, got 1") {
 		t.Errorf("too few arguments: %v", err)
 	}
 	if err := k.Launch(s, Linear(0, 32), y.Ptr().Arg(), x.Ptr().Arg(), I64(2), F32(0.5)); err != nil {
 		t.Errorf("no blocks: %v", err)
 	}
-	if n := f.count("cuLaunchKernel") - before; n != 0 {
+	if n := f.Calls("cuLaunchKernel") - before; n != 0 {
 		t.Errorf("%d launches reached the driver", n)
 	}
-	f.fail["cuLaunchKernel"] = failure{0, LaunchOutOfResources}
+	f.Fail("cuLaunchKernel", 0, int32(LaunchOutOfResources))
 	err = k.Launch(s, Config{Grid: Dim{2, 3, 0}, Block: Dim{X: 2048}, Shared: 7}, y.Ptr().Arg(), x.Ptr().Arg(), I64(2), F32(0.5))
 	if !errors.Is(err, LaunchOutOfResources) || !strings.Contains(err.Error(), "kernel saxpy, grid 2x3x1, block 2048x1x1, 7 bytes shared") {
 		t.Errorf("%v", err)
@@ -93,7 +93,7 @@ func TestLaunchDoesNotAllocate(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	dev, _ := open(t, DeviceOptions{})
+	dev, f := open(t, DeviceOptions{})
 	s := newStream(t, dev)
 	k := saxpy(t, dev)
 	y, err := dev.Alloc(Other, 4)
@@ -121,7 +121,7 @@ func TestLaunchDoesNotAllocate(t *testing.T) {
 	if n := testing.AllocsPerRun(200, run); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	dev.drv.t.ctxSetCurrent.addr = fakeSymbol("cuCtxSetCurrent")
+	dev.drv.t.ctxSetCurrent.addr = f.Symbol("cuCtxSetCurrent")
 }
 
 func TestModule(t *testing.T) {
@@ -231,11 +231,11 @@ func TestGraphs(t *testing.T) {
 	if err := s.Synchronize(); err != nil {
 		t.Errorf("stream after failed captures: %v", err)
 	}
-	f.fail["cuStreamEndCapture"] = failure{0, CaptureInvalidated}
+	f.Fail("cuStreamEndCapture", 0, int32(CaptureInvalidated))
 	if err := r.Run(s, func() error { return nil }); !errors.Is(err, CaptureInvalidated) {
 		t.Errorf("invalidated capture: %v", err)
 	}
-	f.capture = map[uintptr][]func(){}
+	f.EndCaptures()
 	g, err := s.Capture(func() error { return add(1) })
 	if err != nil {
 		t.Fatal(err)
@@ -270,7 +270,7 @@ func noop(t testing.TB) uintptr {
 func BenchmarkLaunchOverhead(b *testing.B) {
 	for _, bound := range []bool{false, true} {
 		b.Run(fmt.Sprintf("bound=%v", bound), func(b *testing.B) {
-			dev, _ := open(b, DeviceOptions{})
+			dev, f := open(b, DeviceOptions{})
 			s := newStream(b, dev)
 			k := saxpy(b, dev)
 			dev.drv.t.launch.addr = noop(b)
@@ -287,7 +287,7 @@ func BenchmarkLaunchOverhead(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			dev.drv.t.ctxSetCurrent.addr = fakeSymbol("cuCtxSetCurrent")
+			dev.drv.t.ctxSetCurrent.addr = f.Symbol("cuCtxSetCurrent")
 		})
 	}
 }

@@ -106,7 +106,7 @@ func TestPoolReuse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b.Ptr() != ptr || f.count("cuMemAlloc_v2") != 1 {
+	if b.Ptr() != ptr || f.Calls("cuMemAlloc_v2") != 1 {
 		t.Errorf("closed buffer was not used again: %#x, then %#x", ptr, b.Ptr())
 	}
 	m := dev.Metrics()
@@ -120,7 +120,7 @@ func TestPoolReuse(t *testing.T) {
 	if err := errors.Join(b.Close(), dev.Trim()); err != nil {
 		t.Fatal(err)
 	}
-	if n := f.count("cuMemFree_v2"); n != 1 {
+	if n := f.Calls("cuMemFree_v2"); n != 1 {
 		t.Errorf("%d frees after Trim", n)
 	}
 }
@@ -132,7 +132,7 @@ func TestPoolLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Close(); err != nil || f.count("cuMemFree_v2") != 1 {
+	if err := c.Close(); err != nil || f.Calls("cuMemFree_v2") != 1 {
 		t.Errorf("PoolLimit < 0 kept a block: %v", err)
 	}
 	zero, err := none.Alloc(Features, 0)
@@ -157,7 +157,7 @@ func TestCloseAfter(t *testing.T) {
 		t.Fatal(err)
 	}
 	event := dev.pool.pending[0].event
-	f.pending[event] = true
+	f.Hold(event)
 	b, err := dev.Alloc(Activations, 512)
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func TestCloseAfter(t *testing.T) {
 	if b.Ptr() == ptr {
 		t.Fatal("the block was handed out while its stream was using it")
 	}
-	delete(f.pending, event)
+	f.Pass(event)
 	c, err := dev.Alloc(Activations, 512)
 	if err != nil {
 		t.Fatal(err)
@@ -173,18 +173,18 @@ func TestCloseAfter(t *testing.T) {
 	if c.Ptr() != ptr {
 		t.Error("the block did not come back after its stream")
 	}
-	before := f.count("cuEventCreate")
+	before := f.Calls("cuEventCreate")
 	if err := errors.Join(b.CloseAfter(s), c.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if f.count("cuEventCreate") != before {
+	if f.Calls("cuEventCreate") != before {
 		t.Error("the pool made a second event though the first was free")
 	}
 	d, err := dev.Alloc(Activations, 512)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.fail["cuEventRecord"] = failure{0, OutOfMemory}
+	f.Fail("cuEventRecord", 0, int32(OutOfMemory))
 	if err := d.CloseAfter(s); !errors.Is(err, OutOfMemory) {
 		t.Errorf("%v", err)
 	}
@@ -195,7 +195,7 @@ func TestCloseAfter(t *testing.T) {
 func TestAllocTrimsWhenFull(t *testing.T) {
 	dev, f := open(t, DeviceOptions{})
 	s := newStream(t, dev)
-	f.space = 1 << 20
+	f.SetFree(1 << 20)
 	a, err := dev.Alloc(Other, 512<<10)
 	if err != nil {
 		t.Fatal(err)
@@ -207,7 +207,7 @@ func TestAllocTrimsWhenFull(t *testing.T) {
 	if err := errors.Join(a.Close(), b.CloseAfter(s)); err != nil {
 		t.Fatal(err)
 	}
-	f.pending[dev.pool.pending[0].event] = true
+	f.Hold(dev.pool.pending[0].event)
 	c, err := dev.Alloc(Other, 1<<20)
 	if err != nil {
 		t.Fatal(err)
@@ -245,7 +245,7 @@ func TestHostBuffer(t *testing.T) {
 	if err := errors.Join(h.Close(), h.Close(), b.Close()); err != nil {
 		t.Error(err)
 	}
-	f.fail["cuMemHostAlloc"] = failure{0, OutOfMemory}
+	f.Fail("cuMemHostAlloc", 0, int32(OutOfMemory))
 	if _, err := dev.AllocHost(Staging, 1<<30, HostOptions{}); !errors.Is(err, OutOfMemory) || !strings.Contains(err.Error(), "memlock limit") || !strings.Contains(err.Error(), "1024.0 MiB of host memory for staging") {
 		t.Errorf("%v", err)
 	}
@@ -253,7 +253,7 @@ func TestHostBuffer(t *testing.T) {
 		t.Errorf("no bytes: %v", err)
 	}
 	// The second call fails: the first is undone.
-	f.fail["cuMemHostGetDevicePointer_v2"] = failure{0, InvalidValue}
+	f.Fail("cuMemHostGetDevicePointer_v2", 0, int32(InvalidValue))
 	if _, err := dev.AllocHost(Staging, 4096, HostOptions{}); !errors.Is(err, InvalidValue) {
 		t.Errorf("%v", err)
 	}

@@ -43,7 +43,7 @@ func TestRegister(t *testing.T) {
 		t.Errorf("address %#x of %#x", r.Ptr(), addressOf(mem))
 	}
 	// The same and a part of it: no call to the driver.
-	calls := f.count("cuMemHostRegister_v2")
+	calls := f.Calls("cuMemHostRegister_v2")
 	same, err := dev.Register(background, mem[100:60_000], RegisterOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestRegister(t *testing.T) {
 	if err != nil || part.Ptr() != r.Ptr()+4900 {
 		t.Fatalf("%#x, %v", part.Ptr(), err)
 	}
-	if n := f.count("cuMemHostRegister_v2"); n != calls || calls != 4 {
+	if n := f.Calls("cuMemHostRegister_v2"); n != calls || calls != 4 {
 		t.Errorf("%d registrations, then %d", calls, n)
 	}
 	// More than it, a part of which is registered.
@@ -65,11 +65,11 @@ func TestRegister(t *testing.T) {
 	if err := errors.Join(r.Close(), r.Close(), same.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if r.Ptr() != 0 || f.count("cuMemHostUnregister") != 0 {
+	if r.Ptr() != 0 || f.Calls("cuMemHostUnregister") != 0 {
 		t.Error("the pages were released while a registration was left")
 	}
-	if err := part.Close(); err != nil || f.count("cuMemHostUnregister") != 4 {
-		t.Errorf("%d of 4 chunks released, %v", f.count("cuMemHostUnregister"), err)
+	if err := part.Close(); err != nil || f.Calls("cuMemHostUnregister") != 4 {
+		t.Errorf("%d of 4 chunks released, %v", f.Calls("cuMemHostUnregister"), err)
 	}
 	if r, err := dev.Register(background, mem, RegisterOptions{}); err != nil || r.Close() != nil {
 		t.Errorf("after the release: %v", err)
@@ -84,12 +84,12 @@ func TestRegisterFailsWhole(t *testing.T) {
 	dev, f := open(t, DeviceOptions{})
 	mem := mapped(t, 64<<10)
 	o := RegisterOptions{ChunkBytes: 16 << 10}
-	f.fail["cuMemHostRegister_v2"] = failure{2, OutOfMemory}
+	f.Fail("cuMemHostRegister_v2", 2, int32(OutOfMemory))
 	_, err := dev.Register(background, mem, o)
 	if !errors.Is(err, OutOfMemory) || !strings.Contains(err.Error(), "64.0 KiB of host memory") || !strings.Contains(err.Error(), "memlock limit") {
 		t.Errorf("%v", err)
 	}
-	if n := len(f.locked); n != 0 {
+	if n := f.Locked(); n != 0 {
 		t.Errorf("%d chunks stay registered", n)
 	}
 	ctx, cancel := context.WithCancel(background)
@@ -98,8 +98,8 @@ func TestRegisterFailsWhole(t *testing.T) {
 			cancel()
 		}
 	}
-	if _, err := dev.Register(ctx, mem, o); !errors.Is(err, context.Canceled) || len(f.locked) != 0 {
-		t.Errorf("%v, %d chunks stay registered", err, len(f.locked))
+	if _, err := dev.Register(ctx, mem, o); !errors.Is(err, context.Canceled) || f.Locked() != 0 {
+		t.Errorf("%v, %d chunks stay registered", err, f.Locked())
 	}
 	if r, err := dev.Register(background, mem, RegisterOptions{}); err != nil || r.Close() != nil {
 		t.Errorf("afterwards: %v", err)
@@ -133,7 +133,7 @@ func TestRegisterRefusesFiles(t *testing.T) {
 	if _, err := dev.Register(background, b, RegisterOptions{ReadOnly: true}); !errors.Is(err, ErrFileMapping) || !strings.Contains(err.Error(), path) {
 		t.Errorf("%v", err)
 	}
-	if n := f.count("cuMemHostRegister_v2"); n != 0 {
+	if n := f.Calls("cuMemHostRegister_v2"); n != 0 {
 		t.Error("the file mapping reached the driver")
 	}
 }
@@ -218,8 +218,8 @@ func TestRegisterConcurrently(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if len(f.locked) != 0 || len(dev.drv.registry.ranges) != 0 {
-		t.Errorf("%d chunks and %d ranges stay", len(f.locked), len(dev.drv.registry.ranges))
+	if f.Locked() != 0 || len(dev.drv.registry.ranges) != 0 {
+		t.Errorf("%d chunks and %d ranges stay", f.Locked(), len(dev.drv.registry.ranges))
 	}
 }
 

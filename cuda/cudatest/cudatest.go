@@ -1,4 +1,5 @@
-// Package cudatest gives tests a GPU, or skips them where there is none. With
+// Package cudatest gives tests a GPU, real or fake, and skips those that need a
+// real one where there is none. With
 // ZEROGCN_REQUIRE_GPU=1 they fail instead, so that a run meant for a GPU cannot
 // pass by skipping.
 package cudatest
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"zerogcn/cuda"
+	"zerogcn/cuda/cudatest/fake"
 	"zerogcn/cuda/kernels"
 )
 
@@ -129,4 +131,29 @@ func Download[T any](t testing.TB, s *cuda.Stream, p cuda.DevicePtr, n int) []T 
 		t.Fatal(err)
 	}
 	return v
+}
+
+// Fake returns a device that is no GPU (see package fake), so that a test runs
+// anywhere; f names kernels and makes calls fail. The device is closed when the
+// test ends; what was left open on it fails the test.
+func Fake(t testing.TB) (dev *cuda.Device, f *fake.Driver) {
+	t.Helper()
+	f = fake.New(1)
+	drv, err := cuda.LoadFrom(f.Symbol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err = drv.Open(0, cuda.DeviceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+		if l := f.Leaks(); l != "" {
+			t.Errorf("left on the fake GPU: %s", l)
+		}
+	})
+	return dev, f
 }
