@@ -68,4 +68,4 @@ $(GOBIN)/govulncheck:
 	$(GO) install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
 
 clean:
-	rm -rf bin .gpu
+	rm -rf bin .gpu/payload.tar.xz .gpu/unpacked .gpu/stage .gpu/run

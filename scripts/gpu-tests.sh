@@ -10,7 +10,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=.gpu
-rm -rf "$out"
+# Other files there are somebody's: a profile brought back, a binary to compare.
+rm -rf "$out/stage" "$out/unpacked" "$out/payload.tar.xz" "$out/run"
 mkdir -p "$out/stage/tests" "$out/stage/bin"
 export CGO_ENABLED=0 GOOS=linux GOARCH=${GOARCH:-amd64}
 
@@ -32,8 +33,9 @@ if [ -d ../shared/golden ]; then
   chmod -R u+w "$out/stage/shared"
 fi
 
-# One compressed file: the binaries have most of their code in common.
-tar -C "$out/stage" -cf - . | xz -T0 -6 >"$out/payload.tar.xz"
+# One compressed file with a window wider than a binary, since the binaries have
+# most of their code in common.
+tar -C "$out/stage" --sort=name -cf - . | xz --lzma2=preset=1,dict=128MiB >"$out/payload.tar.xz"
 rm -rf "$out/stage"
 cp scripts/gpu-run.sh "$out/run"
-ls -l "$out"
+ls -lh "$out/payload.tar.xz"
