@@ -118,6 +118,12 @@ func bare(descr, shape, data string) []byte {
 	return append([]byte("\x93NUMPY\x01\x00"+string([]byte{byte(len(head)), 0})), head+data...)
 }
 
+// compact takes the padding out of an array's header.
+func compact(a []byte) []byte {
+	head := append(bytes.TrimRight(a[10:npy.Align], " \n"), '\n')
+	return slices.Concat(a[:8], []byte{byte(len(head)), 0}, head, a[npy.Align:])
+}
+
 // zipOf writes an archive and returns its path; nil members are left out.
 func zipOf(t testing.TB, method uint16, members map[string][]byte) string {
 	t.Helper()
@@ -338,6 +344,9 @@ func TestNamesAsNumbers(t *testing.T) {
 
 func FuzzBundle(f *testing.F) {
 	for _, in := range []map[string][]byte{csrOf(f), bundleOf(f)} {
+		for n, a := range in {
+			in[n] = compact(a)
+		}
 		b, err := os.ReadFile(zipOf(f, zip.Store, in))
 		if err != nil {
 			f.Fatal(err)
@@ -348,7 +357,7 @@ func FuzzBundle(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		path := filepath.Join(dir, fmt.Sprintf("%d.npz", os.Getpid()))
 		write(t, path, b)
-		d, err := Open(t.Context(), path, Options{Format: "npz"})
+		d, err := Open(t.Context(), path, Options{Format: "npz", Workers: 1})
 		if err != nil {
 			wantFault(t, "fuzz", err, path)
 			return

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"unicode"
 
 	"github.com/klauspost/compress/flate"
 
@@ -74,6 +75,9 @@ func (a *Archive) readDirectory() error {
 		name, ok := strings.CutSuffix(m.Name, ".npy")
 		if !ok {
 			continue
+		}
+		if strings.ContainsFunc(name, unicode.IsControl) {
+			return usage.Errorf("%s: member %.80q has control characters in its name: the archive is damaged", a.path, m.Name)
 		}
 		if a.members[name] != nil {
 			return usage.Errorf("%s: member %.80q is there twice", a.path, m.Name)

@@ -3,6 +3,8 @@ package npy
 import (
 	"fmt"
 	"strconv"
+	"strings"
+	"unicode"
 )
 
 // Kind is NumPy's letter for a family of element types.
@@ -46,10 +48,7 @@ const maxElement = 1 << 20
 
 // parseType reads a description such as '<f4', '|b1', '>U17'.
 func parseType(s string) (Type, error) {
-	t := Type{Kind: Other, text: s}
-	if len(s) > 64 {
-		t.text = s[:61] + "..."
-	}
+	t := Type{Kind: Other, text: printable(s)}
 	if s == "" {
 		return t, fmt.Errorf("empty element type")
 	}
@@ -101,6 +100,19 @@ func parseType(s string) (Type, error) {
 	}
 	t.Kind, t.Size = kind, int(size)
 	return t, nil
+}
+
+// printable makes a description fit for a message.
+func printable(s string) string {
+	if len(s) > 64 {
+		s = s[:61] + "..."
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, s)
 }
 
 // Element lists the element types that Read converts to.
