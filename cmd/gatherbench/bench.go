@@ -60,6 +60,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 			}
 		}
 	}
+	if o.beside {
+		if err := b.beside(ctx, o.tables[0].Bytes, o.widths[0], rep); err != nil {
+			return err
+		}
+	}
 	if o.plot != "" {
 		return plotByWidth(o.plot, rep.results)
 	}
@@ -82,6 +87,9 @@ func (b *bench) open(ctx context.Context) error {
 		if m != zerocopy.Host && m != zerocopy.Auto && b.dev == nil {
 			return usage.Errorf("-modes %v needs a GPU, and there is none: use host", m)
 		}
+	}
+	if b.options.beside && b.dev == nil {
+		return usage.Errorf("-beside needs a GPU, and there is none")
 	}
 	most := int64(0)
 	for _, s := range b.tables {

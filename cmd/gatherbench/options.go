@@ -27,6 +27,7 @@ type options struct {
 	seed                          uint64
 	skipMemoryCheck               bool
 
+	beside      bool
 	json, quiet bool
 	plot        string
 }
@@ -66,6 +67,7 @@ func parse(args []string) (*options, error) {
 	fs.Var(cli.MemorySize(&o.cache), "cache", "GPU memory of mode cached, as a size or a share of the table")
 	fs.Var(cli.NonNegative(&o.device), "device", "ordinal of the GPU")
 	fs.Var(cli.Seed(&o.seed), "seed", "seed of the ids")
+	fs.Var(cli.Bool(&o.beside), "beside", "afterwards gather by zerocopy on several grids beside a stream of matrix products (first table size and width; needs cuBLAS)")
 	fs.Group("Output")
 	fs.Var(cli.Bool(&o.json), "json", "print one JSON object per line of the table to standard output, the table to standard error")
 	fs.Var(cli.Bool(&o.quiet), "quiet", "no progress on standard error")
