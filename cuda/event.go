@@ -60,6 +60,9 @@ func (e *Event) Handle() uintptr { return e.handle }
 
 // Record moves the event to the end of what is queued on s now.
 func (e *Event) Record(s *Stream) error {
+	if e.dev != s.dev {
+		return fmt.Errorf("cuda: event of %v recorded on a stream of %v", e.dev, s.dev)
+	}
 	b, err := s.begin()
 	if err != nil {
 		return err

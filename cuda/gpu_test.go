@@ -324,6 +324,61 @@ func TestGPURegister(t *testing.T) {
 	}
 }
 
+// Registering and releasing over and over takes nothing that does not come back.
+func TestGPURegisterCycles(t *testing.T) {
+	dev := cudatest.Device(t)
+	mem := anonymous(t, 64<<20)
+	cycle := func(n int) int64 {
+		for range n {
+			r, err := dev.Register(context.Background(), mem, cuda.RegisterOptions{ChunkBytes: 16 << 20})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		free, _, err := dev.MemInfo()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return free
+	}
+	before := cycle(3)
+	if after := cycle(50); after < before-4<<20 {
+		t.Errorf("50 cycles took %d bytes of device memory", before-after)
+	}
+}
+
+// A second handle of the same GPU: calls of both restore the context that was
+// current, and each closes for itself.
+func TestGPUTwoHandles(t *testing.T) {
+	dev := cudatest.Device(t)
+	other, err := dev.Driver().Open(0, cuda.DeviceOptions{PoolLimit: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, o := cudatest.Stream(t, dev), cudatest.Stream(t, other)
+	b, err := dev.Bind(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, y := cudatest.Upload(t, s, []float32{1, 2}), cudatest.Upload(t, o, []float32{5, 5})
+	if err := errors.Join(s.CopyDtoD(x.Ptr(), y.Ptr(), 8), s.Synchronize()); err != nil {
+		t.Fatal(err)
+	}
+	if got := cudatest.Download[float32](t, o, x.Ptr(), 2); got[0] != 5 {
+		t.Errorf("%v", got)
+	}
+	b.Release()
+	if err := errors.Join(o.Synchronize(), y.Close(), o.Close(), other.Close()); err != nil {
+		t.Error(err)
+	}
+	if err := s.Synchronize(); err != nil {
+		t.Errorf("first handle after the second closed: %v", err)
+	}
+}
+
 func floatBytes(v ...float32) []byte {
 	b := make([]byte, 0, 4*len(v))
 	for _, f := range v {

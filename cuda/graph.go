@@ -3,6 +3,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"unsafe"
 )
 
@@ -20,48 +21,64 @@ type Graph struct {
 // synchronise, and it must not use Alloc, whose driver calls are refused during
 // a capture of the same thread. An error of f ends the capture and is returned.
 func (s *Stream) Capture(f func() error) (*Graph, error) {
+	// The capture belongs to the thread. The stream is not held meanwhile: a
+	// Close by another goroutine would wait for f, and f's calls for the Close.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := s.beginCapture(); err != nil {
+		return nil, err
+	}
+	err := errPanic
+	defer func() {
+		if err == errPanic { // f did not return: leave the stream as it was
+			s.endCapture(err)
+		}
+	}()
+	err = f()
+	g, end := s.endCapture(err)
+	if err != nil {
+		return nil, err // says more than the end of a capture that it broke
+	}
+	return g, end
+}
+
+// errPanic stands for the error of a function that has not returned.
+var errPanic = errors.New("cuda: panic during capture")
+
+func (s *Stream) beginCapture() error {
+	e, err := s.begin()
+	if err != nil {
+		return err
+	}
+	defer s.end(e)
+	const threadLocal = 1
+	return s.dev.drv.do(&s.dev.drv.t.captureBegin, s.handle, threadLocal)
+}
+
+// endCapture ends the capture and makes its graph unless failed is an error.
+func (s *Stream) endCapture(failed error) (*Graph, error) {
 	e, err := s.begin()
 	if err != nil {
 		return nil, err
 	}
 	defer s.end(e)
-	h, err := s.capture(f)
-	if err != nil {
+	d := s.dev.drv
+	h := new(uintptr)
+	if err := d.do(&d.t.captureEnd, s.handle, uintptr(unsafe.Pointer(h))); err != nil {
 		return nil, err
 	}
-	g := &Graph{dev: s.dev, handle: h}
+	if failed != nil {
+		if *h != 0 {
+			d.code(&d.t.graphDestroy, *h)
+		}
+		return nil, failed
+	}
+	g := &Graph{dev: s.dev, handle: *h}
 	if err := s.dev.track(g); err != nil {
-		return nil, errors.Join(err, s.dev.drv.do(&s.dev.drv.t.graphDestroy, h))
+		return nil, errors.Join(err, d.do(&d.t.graphDestroy, *h))
 	}
 	s.dev.counters.graphs.Add(1)
 	return g, nil
-}
-
-// capture returns the CUgraph of what f queues.
-func (s *Stream) capture(f func() error) (graph uintptr, err error) {
-	const threadLocal = 1
-	d := s.dev.drv
-	if err := d.do(&d.t.captureBegin, s.handle, threadLocal); err != nil {
-		return 0, err
-	}
-	returned := false
-	defer func() {
-		h := new(uintptr)
-		end := d.do(&d.t.captureEnd, s.handle, uintptr(unsafe.Pointer(h)))
-		switch {
-		case returned && err == nil && end == nil:
-			graph = *h
-			return
-		case *h != 0:
-			d.code(&d.t.graphDestroy, *h)
-		}
-		if returned && err == nil {
-			err = end // an invalid capture has no graph; f's own error says more
-		}
-	}()
-	err = f()
-	returned = true
-	return 0, err
 }
 
 func (g *Graph) kind() string { return "graph" }

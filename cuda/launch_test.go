@@ -231,6 +231,11 @@ func TestGraphs(t *testing.T) {
 	if err := s.Synchronize(); err != nil {
 		t.Errorf("stream after failed captures: %v", err)
 	}
+	// Closing the stream in the middle neither hangs nor leaves a graph.
+	gone := newStream(t, dev)
+	if err := r.Run(gone, func() error { gone.Close(); return nil }); !errors.Is(err, ErrClosed) {
+		t.Errorf("stream closed while capturing: %v", err)
+	}
 	f.Fail("cuStreamEndCapture", 0, int32(CaptureInvalidated))
 	if err := r.Run(s, func() error { return nil }); !errors.Is(err, CaptureInvalidated) {
 		t.Errorf("invalidated capture: %v", err)

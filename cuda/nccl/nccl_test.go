@@ -9,11 +9,19 @@ import (
 
 	"zerogcn/cuda"
 	"zerogcn/cuda/cudatest"
+	"zerogcn/cuda/internal/dynlib"
 )
 
 func TestIDLayout(t *testing.T) {
 	if unsafe.Sizeof(ID{}) != 128 || unsafe.Sizeof(idWords{}) != 128 {
 		t.Error("ncclUniqueId is 128 bytes")
+	}
+}
+
+// On this machine the library loads, or the error says that it is not there.
+func TestLoadHere(t *testing.T) {
+	if _, err := Load(""); err != nil && !errors.Is(err, dynlib.ErrNotFound) {
+		t.Error(err)
 	}
 }
 

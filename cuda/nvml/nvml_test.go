@@ -6,6 +6,7 @@ import (
 
 	"zerogcn/cuda"
 	"zerogcn/cuda/cudatest"
+	"zerogcn/cuda/internal/dynlib"
 )
 
 func TestLinkBandwidth(t *testing.T) {
@@ -16,6 +17,16 @@ func TestLinkBandwidth(t *testing.T) {
 		if got := c.l.Bandwidth(); got < c.want*0.999 || got > c.want*1.001 {
 			t.Errorf("%+v: %v, want %v", c.l, got, c.want)
 		}
+	}
+}
+
+// On this machine the library loads, or the error says that it is not there.
+func TestLoadHere(t *testing.T) {
+	var e *Error // a library without a working driver
+	if l, err := Load(); err == nil {
+		l.Close()
+	} else if !errors.Is(err, dynlib.ErrNotFound) && !errors.As(err, &e) {
+		t.Error(err)
 	}
 }
 
