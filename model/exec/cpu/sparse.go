@@ -1,45 +1,70 @@
 package cpu
 
 import (
+	"math"
+
 	"zerogcn/internal/par"
 	"zerogcn/model/op"
 	"zerogcn/sparse"
 )
 
-// kept holds the stored values of a sparse matrix after dropout.
+// kept holds the entries of a sparse matrix that dropout keeps, row by row. They
+// are gathered once, without branches (which would be mispredicted), so that the
+// loops over them have none either.
 type kept struct {
 	workers par.Workers
 	attr    op.Attr
 	mask    mask
 	x       *sparse.Matrix
 	key     *op.Key
-	scratch []float32
-	vals    []float32 // those of x if there is no dropout
+	cols    []int32 // scratch: row r's at x.Indptr[r], as in x
+	vals    []float32
+	counts  []int32 // of entries kept in each row
 	maskFn  func(t, lo, hi int)
 }
 
-// set applies the mask of the key to x. The result is 0 where x is dropped.
+// set applies the mask of the key, unused without dropout, to x.
 func (k *kept) set(x *sparse.Matrix, key *op.Key) {
-	k.x, k.key, k.vals = x, key, x.Vals
+	k.x, k.key = x, key
 	if k.attr.P == 0 {
 		return
 	}
 	k.mask.set(key, k.attr.P, k.attr.Site)
-	k.scratch = grow(k.scratch, len(x.Vals))
-	k.vals = k.scratch
-	k.workers.Range(x.NumRows, rowsPer(x.NumRows, 8*len(x.Vals)+x.NumRows), k.maskFn)
+	k.cols, k.vals, k.counts = grow(k.cols, x.NNZ()), grow(k.vals, x.NNZ()), grow(k.counts, x.NumRows)
+	k.workers.Range(x.NumRows, rowsPer(x.NumRows, 8*x.NNZ()+x.NumRows), k.maskFn)
 }
 
-func (k *kept) forget() { k.x, k.key, k.vals = nil, nil, nil }
+func (k *kept) forget() { k.x, k.key = nil, nil }
 
 func (k *kept) maskRows(_, lo, hi int) {
 	k.mask.entries(k.vals[k.x.Indptr[lo]:k.x.Indptr[hi]], k.x, k.key, lo, hi)
+	for r := lo; r < hi; r++ {
+		from, to := k.x.Indptr[r], k.x.Indptr[r+1]
+		k.counts[r] = compact(k.cols[from:to], k.vals[from:to], k.x.Cols[from:to])
+	}
 }
 
-// row returns the columns and values of row r.
+// compact moves the values that are not 0 to the front, with their columns, and
+// returns their number.
+func compact(dst []int32, vals []float32, cols []int32) int32 {
+	cols, dst = cols[:len(vals)], dst[:len(vals)]
+	n := 0
+	for i, v := range vals {
+		dst[n], vals[n] = cols[i], v
+		magnitude := math.Float32bits(v) << 1
+		n += int((magnitude | -magnitude) >> 31)
+	}
+	return int32(n)
+}
+
+// row returns the columns and values kept of row r.
 func (k *kept) row(r int) ([]int32, []float32) {
-	lo, hi := k.x.Indptr[r], k.x.Indptr[r+1]
-	return k.x.Cols[lo:hi], k.vals[lo:hi]
+	if k.attr.P == 0 {
+		return k.x.Row(r)
+	}
+	lo := k.x.Indptr[r]
+	hi := lo + int64(k.counts[r])
+	return k.cols[lo:hi], k.vals[lo:hi]
 }
 
 // sparseLinear adds rows of the transposed weights, one for each value kept.
@@ -66,7 +91,7 @@ func (k *sparseLinear) Run(out *op.Value, in []*op.Value) error {
 	k.wt = grow(k.wt, k.w.Len())
 	k.workers.Range(k.w.Cols, rowsPer(k.w.Cols, k.w.Len()), k.flipFn)
 	rows := out.Rows
-	k.workers.Range(rows, rowsPer(rows, (len(k.vals)+rows)*out.Cols), k.mul)
+	k.workers.Range(rows, rowsPer(rows, (k.x.NNZ()+rows)*out.Cols), k.mul)
 	k.out, k.w = nil, nil
 	k.forget()
 	return nil
@@ -82,10 +107,8 @@ func (k *sparseLinear) tile(_, lo, hi int) {
 		clear(dst)
 		cols, vals := k.row(r)
 		for i, v := range vals {
-			if v != 0 {
-				c := int(cols[i])
-				axpy(v, k.wt[c*n:c*n+n], dst)
-			}
+			c := int(cols[i])
+			axpy(v, k.wt[c*n:c*n+n], dst)
 		}
 	}
 }
@@ -144,9 +167,10 @@ func (k *sparseLinearGrad) sort() {
 	n := k.x.NumCols
 	k.start = grow(k.start, n+1)
 	clear(k.start)
-	for i, v := range k.vals {
-		if v != 0 {
-			k.start[k.x.Cols[i]]++
+	for r := range k.x.NumRows {
+		cols, _ := k.row(r)
+		for _, c := range cols {
+			k.start[c]++
 		}
 	}
 	total := 0
@@ -157,12 +181,10 @@ func (k *sparseLinearGrad) sort() {
 	k.rows, k.sorted = grow(k.rows, total), grow(k.sorted, total)
 	for r := range k.x.NumRows {
 		cols, vals := k.row(r)
-		for i, v := range vals {
-			if v != 0 {
-				at := &k.start[cols[i]]
-				k.rows[*at], k.sorted[*at] = int32(r), v
-				*at++
-			}
+		for i, c := range cols {
+			at := k.start[c]
+			k.rows[at], k.sorted[at] = int32(r), vals[i]
+			k.start[c] = at + 1
 		}
 	}
 	// Each start has become its column's end; shift them back.

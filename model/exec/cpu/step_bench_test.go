@@ -47,20 +47,56 @@ func sampledBatch(cols, classes int) *model.Input {
 // ogbn-products (206,895 parameters) on one sampled batch, with the host's time
 // by kind of operation.
 func BenchmarkStep(b *testing.B) {
+	c := model.Config{Arch: model.SAGE, In: 100, Hidden: 256, Classes: 47, Layers: 3, Dropout: 0.5}
 	in := sampledBatch(100, 47)
-	b.Run("gonum", func(b *testing.B) { benchmarkStep(b, blas.Gonum(), in) })
+	b.Run("gonum", func(b *testing.B) { benchmarkStep(b, c, blas.Gonum(), in) })
 	b.Run("openblas", func(b *testing.B) {
 		e, err := blas.OpenBLAS("")
 		if err != nil {
 			b.Skip(err)
 		}
-		benchmarkStep(b, e, in)
+		benchmarkStep(b, c, e, in)
 	})
 }
 
-func benchmarkStep(b *testing.B, e *blas.Engine, in *model.Input) {
-	n, err := model.New(model.Config{Arch: model.SAGE, In: 100, Hidden: 256, Classes: 47, Layers: 3, Dropout: 0.5},
-		cpu.New(cpu.Options{BLAS: e}), 1)
+// BenchmarkCora is a step of the two-layer GCN on a graph of Cora's size, full
+// batch, with sparse features.
+func BenchmarkCora(b *testing.B) {
+	const nodes, edges = 2708, 10_556
+	rng := rand.New(rand.NewPCG(4, 4))
+	blk := &graph.Block{NumDst: nodes, NumSrc: nodes, Indptr: []int32{0}, Degree: make([]int32, nodes)}
+	to := make([][]int32, nodes)
+	for range edges {
+		i := rng.IntN(nodes)
+		to[i] = append(to[i], rng.Int32N(nodes))
+	}
+	from := make([][]int32, nodes)
+	for i, js := range to {
+		blk.Degree[i] = int32(len(js))
+		blk.Indices = append(blk.Indices, js...)
+		blk.Indptr = append(blk.Indptr, int32(len(blk.Indices)))
+		for _, j := range js {
+			from[j] = append(from[j], int32(i))
+		}
+	}
+	blk.TIndptr = []int32{0}
+	for _, is := range from {
+		blk.TIndices = append(blk.TIndices, is...)
+		blk.TIndptr = append(blk.TIndptr, int32(len(blk.TIndices)))
+	}
+	in := &model.Input{X: cora(), Blocks: []*graph.Block{blk, blk}, Labels: labels(nodes, 7).Labels, Key: op.Key{Seed: 1}}
+	for i := range in.Labels.Class {
+		if i >= 140 {
+			in.Labels.Class[i] = -1
+		}
+	}
+	c := model.Config{Arch: model.GCN, In: in.X.Sparse.NumCols, Hidden: 16, Classes: 7, Layers: 2,
+		Dropout: 0.5, InputDropout: 0.5, SparseInput: true, FullGraph: true}
+	benchmarkStep(b, c, blas.Gonum(), in)
+}
+
+func benchmarkStep(b *testing.B, c model.Config, e *blas.Engine, in *model.Input) {
+	n, err := model.New(c, cpu.New(cpu.Options{BLAS: e}), 1)
 	if err != nil {
 		b.Fatal(err)
 	}
