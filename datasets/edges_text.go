@@ -197,7 +197,7 @@ func (l *lineReader) fill() error {
 	case errors.Is(err, io.EOF):
 		l.eof = true
 	case usage.Is(err):
-		return err
+		return usageErrorf("%s: %w", l.name, err)
 	case err != nil:
 		return &readError{l.name, err}
 	}

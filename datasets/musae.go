@@ -39,8 +39,6 @@ const (
 	musaeEdges    = "_edges.csv"
 	musaeFeatures = "_features.json"
 	musaeTarget   = "_target.csv"
-	// A target column with more different numbers than this is regression.
-	maxNumberedClasses = 1000
 )
 
 // musaeLabels are the label columns of the published sets.
@@ -169,50 +167,6 @@ func parseTarget(path string, in io.Reader) ([]string, error) {
 		out[x.node], lines[x.node] = x.text, x.line
 	}
 	return out, nil
-}
-
-// setLabels turns texts into classes: small whole numbers stand for
-// themselves, other texts are numbered in ascending order, and a column with
-// many different numbers is a regression target.
-func setLabels(d *Dataset, texts []string) error {
-	distinct := slices.Clone(texts)
-	slices.Sort(distinct)
-	distinct = slices.Compact(distinct)
-	numbers, whole, top := true, true, int64(-1)
-	for _, s := range distinct {
-		x, err := strconv.ParseFloat(s, 32)
-		numbers = numbers && err == nil && x-x == 0
-		v, ok := wholeNumber([]byte(s))
-		whole = whole && ok && v >= 0
-		top = max(top, v)
-	}
-	switch {
-	case numbers && (len(distinct) > maxNumberedClasses || !whole):
-		value := make([]float32, len(texts))
-		for i, s := range texts {
-			x, _ := strconv.ParseFloat(s, 32)
-			value[i] = float32(x)
-		}
-		d.Task, d.Labels = Regression, NewValueLabels(value, 1)
-	case whole && top < 4*maxNumberedClasses:
-		class := make([]int32, len(texts))
-		for i, s := range texts {
-			v, _ := wholeNumber([]byte(s))
-			class[i] = int32(v)
-		}
-		d.Labels = NewClassLabels(class, int(top)+1)
-	default:
-		if len(distinct) > 4*maxNumberedClasses {
-			return errors.New("more than 4000 different labels: this is no class column")
-		}
-		class := make([]int32, len(texts))
-		for i, s := range texts {
-			c, _ := slices.BinarySearch(distinct, s)
-			class[i] = int32(c)
-		}
-		d.Labels, d.ClassNames = NewClassLabels(class, len(distinct)), distinct
-	}
-	return nil
 }
 
 // readMultiHot reads an object from node numbers to lists of feature numbers.

@@ -29,8 +29,10 @@ var formats = []Format{
 	nativeFormat,
 	planetoidFormat,
 	musaeFormat,
+	coraTextFormat,
 	npyFormat,
 	npzFormat,
+	edgeListFormat,
 }
 
 // Formats returns the known on-disk formats.

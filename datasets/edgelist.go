@@ -1,0 +1,396 @@
+package datasets
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"zerogcn/graph"
+	"zerogcn/internal/usage"
+)
+
+// An edge list is text with an edge a line (see edgeText): one file, or a folder
+// with features.csv and labels.csv beside it, a row per node, and train_idx.csv,
+// valid_idx.csv, test_idx.csv, a node per line. A third column of the edges is
+// their weight if it is the last and has no header or one that says weight.
+//
+// Nodes are the rows of the features or labels, else numbers up to the largest.
+// Edges are kept as directed as they are, repeated ones once. Where a file's
+// header begins with id, node or node_id, its first column is the node and rows
+// may come in any order.
+var edgeListFormat = Format{
+	Name:      "edge-list",
+	Describe:  "an edge list: a text file of node pairs, or a folder with edges.csv and features.csv, labels.csv",
+	Recognise: recogniseEdgeList,
+	Open:      openEdgeList,
+}
+
+var (
+	edgeListFiles = []string{"edges.csv", "edges_undir.csv", "edge_list.csv", "edgelist.csv", "edges.tsv", "edges.txt", "edge_list.txt", "edgelist.txt"}
+	featureFiles  = []string{"features.csv", "node_features.csv", "feats.csv", "features.tsv", "features.txt"}
+	labelFiles    = []string{"labels.csv", "node_labels.csv", "labels.tsv", "labels.txt"}
+	listFiles     = [3][]string{
+		{"train_idx.csv", "train.csv"}, {"valid_idx.csv", "val_idx.csv", "valid.csv"}, {"test_idx.csv", "test.csv"},
+	}
+	idHeaders = []string{"id", "node", "node_id", "nodeid"}
+)
+
+func firstOf(s *Source, names []string) string {
+	for _, n := range names {
+		if s.Has(n) {
+			return n
+		}
+	}
+	return ""
+}
+
+func recogniseEdgeList(s *Source) bool {
+	if s.Dir {
+		return firstOf(s, edgeListFiles) != ""
+	}
+	_, _, ok := probeEdges(s.Head("", 64<<10))
+	return ok
+}
+
+// probeEdges looks at the beginning of an edge list: whether it is one, and
+// whether a third column has weights.
+func probeEdges(head []byte) (columns int, weighted, ok bool) {
+	if bytes.IndexByte(head, 0) >= 0 {
+		return 0, false, false
+	}
+	lines := newLineReader("", bytes.NewReader(head))
+	names := ""
+	for {
+		line, err := lines.next()
+		if err != nil {
+			return 0, false, false
+		}
+		if len(line) == 0 || line[0] == '#' || line[0] == '%' {
+			continue
+		}
+		rest := line
+		var fields [][]byte
+		for len(rest) > 0 && len(fields) < 64 {
+			fields = append(fields, field(&rest))
+		}
+		if len(fields) < 2 {
+			return 0, false, false
+		}
+		_, ok1 := wholeNumber(fields[0])
+		_, ok2 := wholeNumber(fields[1])
+		if !ok1 || !ok2 {
+			if names == "" && !startsWithNumber(line) {
+				names = strings.ToLower(string(line))
+				continue
+			}
+			return 0, false, false
+		}
+		if len(fields) == 3 {
+			_, err := strconv.ParseFloat(string(fields[2]), 32)
+			weighted = err == nil && (names == "" || strings.Contains(names, "weight"))
+		}
+		return len(fields), weighted, true
+	}
+}
+
+func openEdgeList(ctx context.Context, s *Source, o Options) (*Dataset, error) {
+	path := s.Path
+	d := &Dataset{Meta: Meta{Name: s.Base(), Source: "edge list", Task: Multiclass}}
+	n := -1
+	if s.Dir {
+		name := firstOf(s, edgeListFiles)
+		if name == "" {
+			return nil, usageErrorf("%s: no edge list: want one of %s", s.Path, strings.Join(edgeListFiles, ", "))
+		}
+		path = s.File(name)
+		if err := readNodeTables(ctx, s, d, &n); err != nil {
+			return nil, err
+		}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, usage.Wrap(err)
+	}
+	defer f.Close()
+	head := make([]byte, 64<<10)
+	k, err := io.ReadFull(f, head)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return nil, usage.Wrap(&readError{path, err})
+	}
+	_, weighted, _ := probeEdges(head[:k])
+	t := edgeText{name: path, nodes: n, weights: weighted}
+	if n < 0 {
+		t.nodes = graph.MaxNodes
+	}
+	e, err := t.read(ctx, io.MultiReader(bytes.NewReader(head[:k]), f))
+	if err != nil {
+		return nil, err
+	}
+	if n < 0 {
+		if len(e.Sources) == 0 {
+			return nil, usageErrorf("%s: no edges: want two node numbers a line", path)
+		}
+		m, err := nodesOf(e)
+		if err != nil {
+			return nil, usageErrorf("%s: %w", path, err)
+		}
+		n = int(m)
+	}
+	b := graph.Builder{NumNodes: n, Deduplicate: true, Workers: o.Workers}
+	if d.Graph, err = b.FromEdges(ctx, e.Sources, e.Targets, e.Weights); err != nil {
+		return nil, err
+	}
+	if s.Dir {
+		if err := readNodeLists(ctx, s, d, n); err != nil {
+			return nil, err
+		}
+	}
+	return d, d.seal(ctx, o.Workers)
+}
+
+// readNodeTables reads features and labels and notes the number of nodes.
+func readNodeTables(ctx context.Context, s *Source, d *Dataset, n *int) error {
+	if name := firstOf(s, featureFiles); name != "" {
+		t, err := readTable(ctx, s.File(name))
+		if err != nil {
+			return err
+		}
+		x := make([]float32, 0, len(t.cells))
+		for i, c := range t.cells {
+			v, err := strconv.ParseFloat(c, 32)
+			if err != nil || v-v != 0 {
+				return t.faultf(i, "%.40q is not a finite number", c)
+			}
+			x = append(x, float32(v))
+		}
+		if d.Features, err = DenseFeatures(x, t.rows, t.cols); err != nil {
+			return err
+		}
+		*n = t.rows
+	}
+	name := firstOf(s, labelFiles)
+	if name == "" {
+		return nil
+	}
+	t, err := readTable(ctx, s.File(name))
+	if err != nil {
+		return err
+	}
+	if *n >= 0 && t.rows != *n {
+		return usageErrorf("%s: %d rows, and the features have %d", t.name, t.rows, *n)
+	}
+	*n = t.rows
+	if t.cols == 1 {
+		if err := setLabels(d, t.cells); err != nil {
+			return usageErrorf("%s: %w", t.name, err)
+		}
+		return nil
+	}
+	multi := make([]uint8, len(t.cells))
+	for i, c := range t.cells {
+		switch v, ok := wholeNumber([]byte(c)); {
+		case ok && (v == 0 || v == 1):
+			multi[i] = uint8(v)
+		case noLabelText(c) || v == int64(NoLabel):
+			multi[i] = NoLabel
+		default:
+			return t.faultf(i, "%.40q is not 0 or 1", c)
+		}
+	}
+	d.Task, d.Labels = Multilabel, NewMultiLabels(multi, t.cols)
+	return nil
+}
+
+// table is a text table of one row per node, as texts.
+type table struct {
+	name       string
+	rows, cols int
+	cells      []string
+	lines      []int // of the rows
+}
+
+// faultf makes an error of the user's about a cell.
+func (t *table) faultf(i int, format string, args ...any) error {
+	return usageErrorf("%s: line %d, column %d: "+format, append([]any{t.name, t.lines[i/t.cols], i%t.cols + 1}, args...)...)
+}
+
+// readTable reads a table of numbers or names; cells cannot be quoted.
+func readTable(ctx context.Context, path string) (*table, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, usage.Wrap(err)
+	}
+	defer f.Close()
+	return parseTable(ctx, path, f)
+}
+
+func parseTable(ctx context.Context, name string, r io.Reader) (*table, error) {
+	t := &table{name: name}
+	var ids []int64
+	byID := false
+	lines := newLineReader(name, r)
+	for {
+		line, err := lines.next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if lines.number&0xFFF == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if len(line) == 0 {
+			continue
+		}
+		// One string holds all cells of the line.
+		row := splitCells(string(line))
+		if t.rows == 0 && t.cols == 0 && isHeader(row) {
+			byID = slices.Contains(idHeaders, strings.ToLower(row[0]))
+			t.cols = len(row)
+			if byID {
+				t.cols--
+			}
+			continue
+		}
+		if byID {
+			id, ok := wholeNumber([]byte(row[0]))
+			if !ok {
+				return nil, lines.faultf("%.40q is not a node number", row[0])
+			}
+			ids = append(ids, id)
+			row = row[1:]
+		}
+		if t.cols == 0 {
+			t.cols = len(row)
+		}
+		if len(row) != t.cols {
+			return nil, lines.faultf("%d columns, and the lines before have %d", len(row), t.cols)
+		}
+		t.cells = append(t.cells, row...)
+		t.lines = append(t.lines, lines.number)
+		t.rows++
+	}
+	if t.rows == 0 || t.cols == 0 {
+		return nil, usageErrorf("%s: no rows: want one per node", name)
+	}
+	if byID {
+		return t, t.reorder(ids)
+	}
+	return t, nil
+}
+
+// reorder puts the row of node v in place v.
+func (t *table) reorder(ids []int64) error {
+	cells, lines := make([]string, len(t.cells)), make([]int, t.rows)
+	for i, id := range ids {
+		switch {
+		case id < 0 || id >= int64(t.rows):
+			return usageErrorf("%s: line %d: node %d: the file has %d rows, one per node, numbered from 0", t.name, t.lines[i], id, t.rows)
+		case lines[id] != 0:
+			return usageErrorf("%s: line %d: node %d is on line %d already", t.name, t.lines[i], id, lines[id])
+		}
+		lines[id] = t.lines[i]
+		copy(cells[int(id)*t.cols:], t.cells[i*t.cols:(i+1)*t.cols])
+	}
+	t.cells, t.lines = cells, lines
+	return nil
+}
+
+// splitCells cuts a line at commas, or semicolons, or tabs, or spaces: the
+// first of these that it has.
+func splitCells(line string) []string {
+	for _, sep := range []string{",", ";", "\t"} {
+		if strings.Contains(line, sep) {
+			cells := strings.Split(line, sep)
+			for i := range cells {
+				cells[i] = strings.TrimSpace(cells[i])
+			}
+			return cells
+		}
+	}
+	if cells := strings.Fields(line); len(cells) > 0 {
+		return cells
+	}
+	return []string{""}
+}
+
+// isHeader tells a first row of names: none of them a number, and either more
+// than one or a usual name.
+func isHeader(row []string) bool {
+	for _, c := range row {
+		if _, err := strconv.ParseFloat(c, 64); err == nil || c == "" {
+			return false
+		}
+	}
+	return len(row) > 1 || slices.Contains([]string{"label", "labels", "class", "y", "target", "id", "node", "node_id"}, strings.ToLower(row[0]))
+}
+
+// readNodeLists reads the lists of a given split.
+func readNodeLists(ctx context.Context, s *Source, d *Dataset, n int) error {
+	var sp Split
+	var names [3]string
+	for i := range names {
+		names[i] = firstOf(s, listFiles[i])
+	}
+	if names == [3]string{} {
+		return nil
+	}
+	for i, to := range []*[]int32{&sp.Train, &sp.Valid, &sp.Test} {
+		if names[i] == "" {
+			return usageErrorf("%s: node lists for some parts only: want %s, %s and %s", s.Path, listFiles[0][0], listFiles[1][0], listFiles[2][0])
+		}
+		ids, err := readNodeList(ctx, s.File(names[i]), n)
+		if err != nil {
+			return err
+		}
+		*to = ids
+	}
+	if err := sp.check(n); err != nil {
+		return usageErrorf("%s: %w", s.Path, err)
+	}
+	d.splits = memorySplits{sp}
+	return nil
+}
+
+func readNodeList(ctx context.Context, path string, n int) ([]int32, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, usage.Wrap(err)
+	}
+	defer f.Close()
+	var ids []int32
+	lines := newLineReader(path, f)
+	for {
+		line, err := lines.next()
+		if errors.Is(err, io.EOF) {
+			return ids, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if lines.number&0xFFFF == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 {
+			continue
+		}
+		v, ok := wholeNumber(line)
+		if !ok {
+			if lines.number == 1 && !startsWithNumber(line) {
+				continue // a header
+			}
+			return nil, lines.faultf("%.40q is not a node number", line)
+		}
+		if v < 0 || v >= int64(n) {
+			return nil, lines.faultf("node %d: there are %d nodes, numbered from 0", v, n)
+		}
+		ids = append(ids, int32(v))
+	}
+}
