@@ -2,7 +2,10 @@ package graph
 
 import (
 	"context"
+	"math"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -129,6 +132,274 @@ func TestSampleWideGraph(t *testing.T) {
 					t.Fatalf("fan-outs %v, %d workers: %s", fanouts, w, d)
 				}
 			}
+		}
+	}
+}
+
+func mustBuild(t testing.TB, b Builder, sources, targets []int32, weights []float32) *CSR {
+	t.Helper()
+	c, err := b.FromEdges(context.Background(), sources, targets, weights)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestSampleErrors(t *testing.T) {
+	ring := mustBuild(t, Builder{NumNodes: 4, Symmetrize: true}, []int32{0, 1, 2, 3}, []int32{1, 2, 3, 0}, nil)
+	nan := float32(math.NaN())
+	for name, c := range map[string]struct {
+		g     *CSR
+		o     Options
+		seeds []int32
+		want  string
+	}{
+		"no fan-outs":     {ring, Options{}, nil, "at least one fan-out"},
+		"huge fan-out":    {ring, Options{Fanouts: []int{1 << 40}}, nil, "fan-out 1099511627776 is above"},
+		"no weights":      {ring, Options{Fanouts: []int{2}, Weighted: true}, nil, "without edge weights"},
+		"negative weight": {&CSR{[]int64{0, 2}, []int32{0, 0}, []float32{1, -1}}, Options{Fanouts: []int{1}, Weighted: true}, nil, "row 0, edge 1: weighted sampling with weight -1"},
+		"NaN weight":      {&CSR{[]int64{0, 2}, []int32{0, 0}, []float32{nan, 1}}, Options{Fanouts: []int{1}, Weighted: true}, nil, "row 0, edge 0"},
+		"seed range":      {ring, Options{Fanouts: []int{2}}, []int32{1, 4}, "seed 1: node 4 is not in [0, 4)"},
+		"negative seed":   {ring, Options{Fanouts: []int{2}}, []int32{-1}, "seed 0: node -1"},
+		"order":           {ring, Options{Fanouts: []int{2}}, []int32{2, 1}, "seed 1: node 1 after 2"},
+		"twice":           {ring, Options{Fanouts: []int{2}}, []int32{0, 2, 2}, "seed 2: node 2 after 2"},
+		"too many edges":  {ring, Options{Fanouts: []int{1 << 30}, Replace: true}, []int32{0, 1, 2}, "hop 0 has 3221225472 edges for 3 targets"},
+		"bad id": {&CSR{[]int64{0, 1, 2, 4}, []int32{1, 1, 0, 3}, nil}, Options{Fanouts: []int{2}}, []int32{0, 2},
+			"row 2, edge 3: source 3 is not in [0, 3)"},
+		"bad offset": {&CSR{[]int64{0, 2, 1, 2}, []int32{0, 0}, nil}, Options{Fanouts: []int{2}}, []int32{0, 1}, "row 1: offsets 2, 1"},
+		"bad size":   {&CSR{[]int64{0, 2}, []int32{0}, nil}, Options{Fanouts: []int{2}}, nil, "offsets run from 0 to 2"},
+	} {
+		for _, w := range []par.Workers{1, 4} {
+			c.o.Workers = w
+			s, err := NewSampler(c.g, c.o)
+			var b Batch
+			if err == nil {
+				err = s.Sample(1, philox.Sample, 0, c.seeds, &b)
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: error %v, want %q", name, err, c.want)
+			}
+			if s == nil || c.o.Fanouts[0] > 100 {
+				continue
+			}
+			// A failed call leaves nothing behind.
+			fresh, err := NewSampler(c.g, c.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var again, want Batch
+			errs := [2]error{s.Sample(1, philox.Sample, 0, []int32{0}, &again), fresh.Sample(1, philox.Sample, 0, []int32{0}, &want)}
+			if (errs[0] == nil) != (errs[1] == nil) {
+				t.Errorf("%s: after an error: %v", name, errs)
+			} else if d := diffBatch(&want, &again); d != "" && errs[0] == nil {
+				t.Errorf("%s: after an error: %s", name, d)
+			}
+		}
+	}
+}
+
+func TestSampleEmpty(t *testing.T) {
+	ring := mustBuild(t, Builder{NumNodes: 4}, []int32{0, 1, 2, 3}, []int32{1, 2, 3, 0}, nil)
+	for _, g := range []*CSR{ring, {}, {Indptr: []int64{0}}} {
+		s, err := NewSampler(g, Options{Fanouts: []int{2, 2}, TransposeAll: true, Degrees: true, Scale: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b Batch
+		if err := s.Sample(1, philox.Sample, 0, nil, &b); err != nil {
+			t.Fatal(err)
+		}
+		if len(b.Nodes) != 0 || len(b.Blocks) != 2 || b.NumEdges() != 0 || len(b.Seeds()) != 0 {
+			t.Errorf("batch of no seeds: %+v", b)
+		}
+		for i := range b.Blocks {
+			if err := b.Blocks[i].Validate(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestTransposed checks which blocks get a transposed form, and all of a
+// block's invariants.
+func TestTransposed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawGraph(t, false)
+		o := Options{
+			Fanouts:      rapid.SliceOfN(rapid.IntRange(0, 6), 1, 3).Draw(t, "fanouts"),
+			Replace:      rapid.Bool().Draw(t, "replace"),
+			Transpose:    rapid.Bool().Draw(t, "transpose"),
+			TransposeAll: rapid.Bool().Draw(t, "all"),
+		}
+		s, err := NewSampler(c, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b Batch
+		if err := s.Sample(3, philox.Sample, 1, drawSeeds(t, c.NumNodes()), &b); err != nil {
+			t.Fatal(err)
+		}
+		for i := range b.Blocks {
+			if err := b.Blocks[i].Validate(); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := b.Blocks[i].TIndptr != nil, o.TransposeAll || o.Transpose && i > 0; got != want {
+				t.Fatalf("block %d has a transposed form: %v, want %v", i, got, want)
+			}
+			if i > 0 && b.Blocks[i].NumSrc != b.Blocks[i-1].NumDst {
+				t.Fatalf("block %d has %d sources, the one before %d targets", i, b.Blocks[i].NumSrc, b.Blocks[i-1].NumDst)
+			}
+		}
+	})
+}
+
+// TestOptionsTakenBack reuses a batch, filled with everything, for samplers that
+// record less.
+func TestOptionsTakenBack(t *testing.T) {
+	ring := mustBuild(t, Builder{NumNodes: 4, Symmetrize: true}, []int32{0, 1, 2, 3}, []int32{1, 2, 3, 0}, []float32{1, 2, 3, 4})
+	var b Batch
+	for _, o := range []Options{
+		{Fanouts: []int{1, 1, 1}, EdgeIDs: true, Degrees: true, Scale: true, TransposeAll: true},
+		{Fanouts: []int{1, 1}, Weighted: true, Scale: true},
+		{Fanouts: []int{1, 1}},
+	} {
+		s, err := NewSampler(ring, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Sample(1, philox.Sample, 0, []int32{1}, &b); err != nil {
+			t.Fatal(err)
+		}
+		if len(b.Blocks) != len(o.Fanouts) {
+			t.Fatalf("%d blocks", len(b.Blocks))
+		}
+		x := b.Blocks[0]
+		if (x.EdgeIDs != nil) != o.EdgeIDs || (x.Degree != nil) != o.Degrees || (x.Scale != nil) != (o.Scale && !o.Weighted) ||
+			(x.EdgeScale != nil) != (o.Scale && o.Weighted) || (x.TIndptr != nil) != o.TransposeAll {
+			t.Errorf("options %+v gave %+v", o, x)
+		}
+	}
+}
+
+// TestClone samples on many clones at the same time.
+func TestClone(t *testing.T) {
+	n, src, dst := productsLike(0.002)
+	w := make([]float32, len(src))
+	for i := range w {
+		w[i] = float32(i % 4)
+	}
+	g := mustBuild(t, Builder{NumNodes: n}, src, dst, w)
+	for _, weighted := range []bool{false, true} {
+		s, err := NewSampler(g, Options{Fanouts: []int{5, 5}, Weighted: weighted, DropSelfLoops: true, Workers: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seeds := []int32{1, 5, 100, 1000}
+		var wg sync.WaitGroup
+		batches := make([]Batch, 4)
+		for i := range batches {
+			c := s
+			if i > 0 {
+				c = s.Clone()
+			}
+			wg.Go(func() {
+				for range 20 {
+					if err := c.Sample(1, philox.Sample, 7, seeds, &batches[i]); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		for i := range batches {
+			if d := diffBatch(&batches[0], &batches[i]); d != "" {
+				t.Errorf("clone %d: %s", i, d)
+			}
+		}
+	}
+}
+
+// TestSampleSteadyState guards that sampling does not allocate once its buffers
+// have grown.
+func TestSampleSteadyState(t *testing.T) {
+	n, src, dst := productsLike(0.002)
+	w := make([]float32, len(src))
+	for i := range w {
+		w[i] = 1
+	}
+	g := mustBuild(t, Builder{NumNodes: n, Symmetrize: true}, src, dst, w)
+	seeds := []int32{1, 5, 100, 1000, 2000, 3000, 4000}
+	for _, o := range []Options{
+		{Fanouts: []int{15, 10, 5}},
+		{Fanouts: []int{40, 3}, EdgeIDs: true, Degrees: true, Scale: true, TransposeAll: true, DropSelfLoops: true},
+		{Fanouts: []int{0, 4}, Replace: true, Transpose: true},
+		{Fanouts: []int{10, 5}, Weighted: true, Scale: true},
+		{Fanouts: []int{10, 5}, Weighted: true, Replace: true, Scale: true},
+	} {
+		o.Workers = 1
+		s, err := NewSampler(g, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b Batch
+		step := uint64(0)
+		sample := func() {
+			if err := s.Sample(1, philox.Sample, step%8, seeds, &b); err != nil {
+				t.Fatal(err)
+			}
+			step++
+		}
+		for range 8 {
+			sample()
+		}
+		if a := testing.AllocsPerRun(40, sample); a >= 1 {
+			t.Errorf("%+v: %.1f allocations a batch", o, a)
+		}
+	}
+}
+
+func TestWordsAreTheStream(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed, step := rapid.Uint64().Draw(t, "seed"), rapid.Uint64().Draw(t, "step")
+		hop := rapid.IntRange(0, 1<<24-1).Draw(t, "hop")
+		item, n := rapid.Uint32().Draw(t, "item"), rapid.IntRange(0, maxNetwork).Draw(t, "n")
+		stream := philox.NewStream(seed, philox.Evaluation, uint32(hop), step)
+		words := newWords(seed, philox.Evaluation, hop, step)
+		var w [maxNetwork + wordsSlack]uint32
+		words.fill(&w, item, n)
+		for i := range n {
+			if want := stream.Word(item, uint32(i)); w[i] != want {
+				t.Fatalf("word %d is %x, want %x", i, w[i], want)
+			}
+		}
+	})
+}
+
+// TestSortingNetwork uses the 0-1 principle (Knuth, section 5.3.4, theorem Z):
+// a network that sorts all sequences of 0 and 1 sorts everything.
+func TestSortingNetwork(t *testing.T) {
+	for n := range maxNetwork + 1 {
+		net := sortingNetwork(n)
+		check := func(bits uint64) {
+			var x [maxNetwork]uint32
+			for i := range n {
+				x[i] = uint32(bits >> i & 1)
+			}
+			runNetwork(net, &x)
+			if !slices.IsSorted(x[:n]) {
+				t.Fatalf("network for %d does not sort %b", n, bits)
+			}
+		}
+		if n <= 14 {
+			for bits := range uint64(1) << n {
+				check(bits)
+			}
+			continue
+		}
+		for i := range uint32(20_000) {
+			w := philox.Block([4]uint32{i, uint32(n)}, [2]uint32{})
+			// Of all densities of ones, not only about one half.
+			check(uint64(w[0]) & (1<<(w[1]%33) - 1) & (uint64(w[2]) | -uint64(w[3]&1)))
 		}
 	}
 }
