@@ -28,7 +28,7 @@ type aggregate struct {
 	row, col     []float32 // coefficients; nil means 1
 	edge         []float32 // factor of each edge of the block; nil means 1
 	edgeOf       []int32   // the block's edge of each entry; nil means the same
-	prefetch     bool
+	ahead        int       // prefetch distance in entries
 	target, root []float32 // scratch: of targets, and 1/√D of sources
 	tileFn       func(t, lo, hi int)
 	targetFn     func(t, lo, hi int)
@@ -54,9 +54,8 @@ func (k *aggregate) Run(out *op.Value, in []*op.Value) error {
 	} else {
 		k.indptr, k.indices, k.edgeOf = b.Indptr, b.Indices, nil
 	}
-	cols := out.Cols
-	k.prefetch = cols >= prefetchCols && k.x.Len() >= prefetchElements
-	k.workers.Range(out.Rows, rowsPer(out.Rows, (len(k.indices)+out.Rows)*cols), k.tileFn)
+	k.ahead = prefetchDistance(k.x)
+	k.workers.Range(out.Rows, rowsPer(out.Rows, (len(k.indices)+out.Rows)*out.Cols), k.tileFn)
 	k.out, k.x, k.block, k.indptr, k.indices, k.edgeOf = nil, nil, nil, nil, nil, nil
 	k.row, k.col, k.edge = nil, nil, nil
 	return nil
@@ -142,14 +141,13 @@ func (k *aggregate) degree(i int) float64 {
 func (k *aggregate) tile(_, lo, hi int) {
 	x, cols := k.x.Data, k.x.Cols
 	self := k.agg == op.SelfMean || k.agg == op.SymNorm
-	touched, last := int(k.indptr[lo]), int(k.indptr[hi])
+	last := int(k.indptr[hi])
 	for r := lo; r < hi; r++ {
 		dst := k.out.Row(r)
 		clear(dst)
 		for e := int(k.indptr[r]); e < int(k.indptr[r+1]); e++ {
-			if k.prefetch && e == touched {
-				touched = min(last, e+prefetchRows)
-				touch(x, cols, k.indices[e:touched])
+			if k.ahead > 0 && e+k.ahead < last {
+				prefetchRow(&x[int(k.indices[e+k.ahead])*cols], cols)
 			}
 			j := int(k.indices[e])
 			axpy(k.factor(e, j), x[j*cols:j*cols+cols], dst)
@@ -184,30 +182,25 @@ func scale(x []float32, by float32) {
 	}
 }
 
-// Rows scattered over a matrix larger than the cache are read in groups, a load
-// from each of their lines, before they are added up: the loads of a group wait
-// for memory all at once, where an addition waits for a few lines at a time.
-// Measured on 97,000 × 256 floats, 10 edges a target, one core: 33 ms without,
-// 24 ms with groups of 8 to 32.
+// Rows scattered over a matrix larger than the second-level cache are asked for
+// some entries before they are added up: processors fetch ahead along a row, but
+// not the next row. Measured, 10 entries a row, GB/s on one core (EPYC 9004,
+// best of 15), without and with: 97,000 × 100 floats 3.5 and 8.5; 302,000 × 100
+// 2.2 and 5.9; 97,000 × 256 4.1 and 7.1; 302,000 × 16 1.2 and 4.3.
 const (
-	prefetchRows     = 8
-	prefetchCols     = 64      // narrower rows have too few lines
-	prefetchElements = 4 << 20 // 16 MiB: smaller ones are in the cache
+	prefetchElements = 1 << 18 // 1 MiB
+	narrow           = 64      // columns
 )
 
-// touch loads from every cache line of some rows. Its result means nothing; it
-// keeps the loads from being optimised away.
-//
-//go:noinline
-func touch(x []float32, cols int, rows []int32) uint32 {
-	const line = 16 // float32s in 64 bytes
-	var s uint32
-	for _, j := range rows {
-		row := x[int(j)*cols : int(j)*cols+cols]
-		for i := 0; i < len(row); i += line {
-			s ^= math.Float32bits(row[i])
-		}
-		s ^= math.Float32bits(row[len(row)-1])
+// prefetchDistance returns how many entries ahead rows of x are asked for, 0 for
+// not at all.
+func prefetchDistance(x *op.Value) int {
+	switch {
+	case x.Len() < prefetchElements:
+		return 0
+	case x.Cols < narrow:
+		return 16
+	default:
+		return 8
 	}
-	return s
 }

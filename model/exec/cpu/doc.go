@@ -6,8 +6,7 @@
 // whose sizes depend on shapes only, each element of a result is computed by one
 // tile in a fixed order, and where tiles make partial sums (losses, column sums,
 // gradients of weights) those are added in the order of the tiles. The bits are
-// the same on one machine with one BLAS, which Backend.Name does not tell but
-// its engine's Info does.
+// the same on one machine with one BLAS, which Backend.BLAS().Info() names.
 //
 // Sums run in float32, in the order of the edges or rows; losses and the sums of
 // partial sums run in float64.
@@ -23,7 +22,9 @@
 // # Inner loops
 //
 // Rows are combined with gonum's Saxpy, which uses SSE on amd64 and plain loops
-// elsewhere. Choices between kept and dropped elements are conditional moves,
-// not branches: masks are random, and a branch would be mispredicted half of the
-// time.
+// elsewhere; rows scattered over a large matrix are prefetched some edges ahead.
+// Dropout's Philox words are drawn eight blocks at a time with AVX2 where the
+// processor has it; the Go code beside it gives the same words everywhere else.
+// Choices between kept and dropped elements are conditional moves, not branches:
+// masks are random, and a branch would be mispredicted half of the time.
 package cpu
