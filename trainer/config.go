@@ -24,6 +24,8 @@ type Config struct {
 	Optimizer optim.Kind `json:"optimizer"` // default adam
 	Momentum  float64    `json:"momentum"`  // SGD only
 	LR        float64    `json:"lr"`
+	// Schedule changes the rate from epoch to epoch.
+	Schedule optim.Schedule `json:"schedule"`
 	// WeightDecay is one value for all layers, or one per layer from the input.
 	WeightDecay []float64 `json:"weight_decay"`
 

@@ -284,7 +284,7 @@ func (t *Trainer) train(b *loader.Batch) error {
 	if math.IsNaN(loss) || math.IsInf(loss, 0) {
 		return fmt.Errorf("the loss is %g at epoch %d, batch %d: try a lower -lr, and `dataset verify` for NaN features", loss, b.Epoch+1, b.Index+1)
 	}
-	lr := t.Config.LR
+	lr := t.rate()
 	t.opt.Step(t.net.Params.Data, t.net.Params.Grad, lr)
 	secs := StageSeconds{Sample: b.Sample.Seconds(), Gather: b.Gather.Seconds(),
 		Compute: time.Since(start).Seconds(), Wait: b.Wait.Seconds()}
@@ -297,6 +297,11 @@ func (t *Trainer) train(b *loader.Batch) error {
 	t.at.Bytes += int64(float64(len(b.Nodes)) * t.data.Features.RowBytes())
 	return t.emit(Step{Epoch: b.Epoch + 1, Batch: b.Index + 1, Batches: t.loader.NumBatches(), Step: t.at.Step, Loss: loss, LR: lr,
 		Seeds: len(b.Seeds), Nodes: len(b.Nodes), Edges: numEdges(b.Blocks), Seconds: secs})
+}
+
+// rate returns the learning rate of the current epoch.
+func (t *Trainer) rate() float64 {
+	return t.Config.Schedule.Rate(t.Config.LR, t.at.Epoch, t.Config.Epochs)
 }
 
 func numEdges(blocks []*graph.Block) int {
@@ -321,7 +326,7 @@ func (t *Trainer) endEpoch(ctx context.Context) error {
 			return err
 		}
 	}
-	err := t.emit(Epoch{Epoch: t.at.Epoch + 1, Step: t.at.Step, Loss: loss, LR: t.Config.LR,
+	err := t.emit(Epoch{Epoch: t.at.Epoch + 1, Step: t.at.Step, Loss: loss, LR: t.rate(),
 		Elapsed: time.Duration(t.at.ThisEpoch * float64(time.Second)), Seconds: t.at.EpochStages})
 	if err != nil {
 		return err

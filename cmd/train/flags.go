@@ -81,6 +81,7 @@ func (o *options) define() *cli.Flags {
 	fs.Var(cli.BatchSize(&o.batch), "batch", "seeds of a mini-batch, or full for all training nodes at once")
 	fs.Var(cli.Positive(&t.Epochs), "epochs", "passes over the training nodes")
 	fs.Var(cli.Float(&t.LR, cli.AboveZero), "lr", "learning rate")
+	fs.Var(cli.Parsed(&t.Schedule, "SCHEDULE", optim.ParseSchedule, optim.Schedule.String), "schedule", "learning rate by epoch: none, step:EPOCHS,FACTOR, cosine or cosine:LAST-RATE")
 	fs.Var(cli.Choice(&t.Optimizer, choices[optim.Kind](optim.Kinds())...), "optimizer", "the optimiser")
 	fs.Var(cli.Float(&t.Momentum, cli.BelowOne), "momentum", "momentum of sgd")
 	fs.Var(cli.Floats(&t.WeightDecay, cli.ZeroOrMore), "weight-decay", "one value, or one per layer from the input: 5e-4,0")
