@@ -32,6 +32,9 @@ type Config struct {
 	// EvalEvery is the number of epochs between evaluations, default 1. The last
 	// epoch is always evaluated.
 	EvalEvery int `json:"eval_every"`
+	// EvalFanouts evaluates on sampled neighbourhoods, one fan-out per layer from
+	// the seeds outwards; none means exactly, by layer-wise inference.
+	EvalFanouts []int `json:"eval_fanouts,omitempty"`
 	// Patience ends training after that many evaluations without a better
 	// validation metric; 0 never does.
 	Patience int `json:"patience"`
@@ -75,6 +78,8 @@ func (c *Config) Validate() error {
 	layers := c.Model.Layers
 	bad(len(c.Fanouts) != 0 && len(c.Fanouts) != layers && c.Model.Arch != model.MLP,
 		"%d fan-outs for %d layers: give one per layer", len(c.Fanouts), layers)
+	bad(len(c.EvalFanouts) != 0 && len(c.EvalFanouts) != layers && c.Model.Arch != model.MLP,
+		"%d evaluation fan-outs for %d layers: give one per layer", len(c.EvalFanouts), layers)
 	bad(len(c.WeightDecay) > 1 && len(c.WeightDecay) != layers,
 		"%d weight decays for %d layers: give one, or one per layer", len(c.WeightDecay), layers)
 	for _, d := range c.WeightDecay {

@@ -20,7 +20,7 @@ type Scorer struct {
 	net    *model.Network
 	nodes  []int32
 	parts  [3][]int32 // positions of the split's parts in nodes
-	eval   *Evaluator
+	eval   inference
 }
 
 // Scores are the metrics of a split's parts.
@@ -30,11 +30,19 @@ type Scores struct {
 	Counts             [3]int // labelled nodes of each part
 }
 
-// NewScorer builds the network that a checkpoint describes on a dataset. With
-// all, outputs are computed for every node rather than for those of the split.
+// ScoreOptions says how to evaluate a checkpoint. The zero value does what its
+// training did.
+type ScoreOptions struct {
+	All     bool  // compute outputs for every node rather than for those of the split
+	Exact   bool  // whole neighbourhoods, whatever training evaluated with
+	Fanouts []int // sampled neighbourhoods of these fan-outs
+	Workers int
+}
+
+// NewScorer builds the network that a checkpoint describes on a dataset.
 // The split is the checkpoint's if the dataset is the one it was trained on,
 // else the one that the data's options name.
-func NewScorer(ctx context.Context, c *checkpoints.Checkpoint, d *Data, b exec.Backend, all bool) (*Scorer, []Note, error) {
+func NewScorer(ctx context.Context, c *checkpoints.Checkpoint, d *Data, b exec.Backend, o ScoreOptions) (*Scorer, []Note, error) {
 	stored, err := ReadStored(c)
 	if err != nil {
 		return nil, nil, err
@@ -63,7 +71,7 @@ func NewScorer(ctx context.Context, c *checkpoints.Checkpoint, d *Data, b exec.B
 		return nil, nil, err
 	}
 	s.nodes, s.parts = evaluationNodes(split)
-	if all {
+	if o.All {
 		for i := range s.parts {
 			for k, p := range s.parts[i] {
 				s.parts[i][k] = s.nodes[p]
@@ -74,7 +82,18 @@ func NewScorer(ctx context.Context, c *checkpoints.Checkpoint, d *Data, b exec.B
 			s.nodes[v] = int32(v)
 		}
 	}
-	s.eval, err = NewEvaluator(ctx, d, s.nodes, &s.net.Config, stored.Train.Workers)
+	run := stored.Train
+	run.Model, run.Workers = s.net.Config, o.Workers
+	if o.Exact {
+		run.EvalFanouts = nil
+	}
+	if len(o.Fanouts) > 0 {
+		run.EvalFanouts = o.Fanouts
+	}
+	if err := run.Validate(); err != nil {
+		return nil, nil, usage.Wrap(err)
+	}
+	s.eval, err = newInference(ctx, d, s.nodes, &run)
 	return s, notes, err
 }
 
@@ -102,7 +121,13 @@ func (s *Scorer) Run(ctx context.Context) (Scores, op.Value, error) {
 }
 
 // Hidden returns the embeddings of Nodes after a Run; see Evaluator.Hidden.
-func (s *Scorer) Hidden() (op.Value, error) { return s.eval.Hidden() }
+func (s *Scorer) Hidden() (op.Value, error) {
+	e, ok := s.eval.(*Evaluator)
+	if !ok {
+		return op.Value{}, fmt.Errorf("embeddings come from whole neighbourhoods: evaluate without sampling")
+	}
+	return e.Hidden()
+}
 
 // Nodes returns the nodes that outputs are computed for, ascending.
 func (s *Scorer) Nodes() []int32 { return s.nodes }

@@ -32,7 +32,7 @@ type Trainer struct {
 	net     *model.Network
 	opt     *optim.Optimizer
 	loader  *loader.Loader
-	eval    *Evaluator
+	eval    inference
 	classes []int32 // of the evaluator's nodes
 	parts   [3][]int32
 
@@ -121,6 +121,7 @@ func New(ctx context.Context, d *Data, split datasets.Split, c Config, rt Runtim
 	if err != nil {
 		return nil, usage.Wrap(err)
 	}
+	t.Config.Model = t.net.Config
 	return t, t.prepareEvaluation(ctx)
 }
 
@@ -128,7 +129,7 @@ func New(ctx context.Context, d *Data, split datasets.Split, c Config, rt Runtim
 func (t *Trainer) prepareEvaluation(ctx context.Context) error {
 	nodes, parts := evaluationNodes(t.split)
 	t.parts = parts
-	e, err := NewEvaluator(ctx, t.data, nodes, &t.net.Config, t.Config.Workers)
+	e, err := newInference(ctx, t.data, nodes, &t.Config)
 	if err != nil {
 		return err
 	}

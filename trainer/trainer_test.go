@@ -253,7 +253,7 @@ func TestScorerRepeatsTraining(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, all := range []bool{false, true} {
-		s, notes, err := trainer.NewScorer(t.Context(), c, d, cpu.New(cpu.Options{}), all)
+		s, notes, err := trainer.NewScorer(t.Context(), c, d, cpu.New(cpu.Options{}), trainer.ScoreOptions{All: all})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -275,6 +275,50 @@ func TestScorerRepeatsTraining(t *testing.T) {
 			t.Errorf("all=%t: outputs %d×%d, embeddings %d×%d for %d nodes", all, out.Rows, out.Cols, h.Rows, h.Cols, len(s.Nodes()))
 		}
 		s.Close()
+	}
+}
+
+// Sampled evaluation repeats in training and in evaluate, and with fan-outs that
+// take whole neighbourhoods it is exact.
+func TestSampledEvaluation(t *testing.T) {
+	d := openDemo(t)
+	c := config()
+	c.EvalFanouts, c.Epochs = []int{8, 8}, 2
+	store := checkpoints.NewStore(filepath.Join(t.TempDir(), "checkpoints"), 1)
+	sum, err := newTrainer(t, d, c, store, &recorder{}).Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := store.Best()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ck, err := checkpoints.Load(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	score := func(o trainer.ScoreOptions) trainer.Scores {
+		s, _, err := trainer.NewScorer(t.Context(), ck, d, cpu.New(cpu.Options{}), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		r, _, err := s.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	sampled := score(trainer.ScoreOptions{})
+	if sampled.Test != sum.Test || sampled.Valid != sum.Valid {
+		t.Errorf("evaluate has %+v, training had %+v", sampled, sum)
+	}
+	exact, whole := score(trainer.ScoreOptions{Exact: true}), score(trainer.ScoreOptions{Fanouts: []int{1 << 20, 1 << 20}})
+	if exact != whole {
+		t.Errorf("exact %+v, sampled with huge fan-outs %+v", exact, whole)
+	}
+	if diff := exact.Test - sampled.Test; exact == sampled || diff > 0.1 || diff < -0.1 {
+		t.Errorf("exact %+v, sampled %+v", exact, sampled)
 	}
 }
 

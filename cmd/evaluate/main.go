@@ -1,5 +1,5 @@
-// Command evaluate computes the metrics of a checkpoint exactly, with whole
-// neighbourhoods, and writes predictions and embeddings.
+// Command evaluate computes the metrics of a checkpoint as its training did, by
+// default exactly, with whole neighbourhoods; it writes predictions and embeddings.
 //
 //	evaluate -checkpoint RUN/checkpoints/best
 //	evaluate -checkpoint RUN -split all -predictions logits.npy
@@ -35,6 +35,8 @@ type options struct {
 	checkpoint, dataset, root, format string
 	split                             string
 	predictions, embeddings           string
+	fanouts                           cli.Fanouts
+	sampling                          cli.Origin // of fanouts
 	workers                           int
 	gpus                              cli.GPUs
 	blas                              string
@@ -43,13 +45,14 @@ type options struct {
 
 func parse(args []string) (*options, error) {
 	o := &options{split: "test", gpus: cli.GPUs{Auto: true}, blas: "auto"}
-	fs := cli.NewFlags("evaluate", "Compute the metrics of a checkpoint exactly, with whole neighbourhoods.")
+	fs := cli.NewFlags("evaluate", "Compute the metrics of a checkpoint, and its predictions and embeddings.")
 	fs.Group("What")
 	fs.Var(cli.String(&o.checkpoint), "checkpoint", "a checkpoint's folder, or a run's for its best one")
 	fs.Var(cli.String(&o.dataset), "dataset", "evaluate on this dataset (default: the checkpoint's)")
 	fs.Var(cli.String(&o.root), "root", "folder of named datasets (default: the checkpoint's, else $ZEROGCN_DATA, else ~/.cache/zerogcn)")
 	fs.Var(cli.String(&o.format), "format", "format of the dataset, instead of recognising it")
 	fs.Var(cli.Choice(&o.split, "train", "valid", "test", "all"), "split", "the part to report; all: every part, and outputs for every node")
+	fs.Var(cli.FanoutList(&o.fanouts), "eval-fanouts", "neighbours to sample per layer, from the seeds outwards, or full (default: as in training)")
 	fs.Group("Output")
 	fs.Var(cli.String(&o.predictions), "predictions", "write the outputs before the softmax to this .npy: float32, a row per node of -split in ascending order")
 	fs.Var(cli.String(&o.embeddings), "embeddings", "write the last hidden layer to this .npy, likewise")
@@ -76,7 +79,15 @@ func parse(args []string) (*options, error) {
 		}
 		return datasets.Find(o.dataset, datasets.Options{Root: o.root, Format: o.format})
 	}, "dataset")
-	return o, fs.Parse(args)
+	err := fs.Parse(args)
+	o.sampling = fs.Origin("eval-fanouts")
+	return o, err
+}
+
+// scoring says how to evaluate: as training did, unless a flag says otherwise.
+func (o *options) scoring() trainer.ScoreOptions {
+	given := o.sampling != cli.Default
+	return trainer.ScoreOptions{All: o.split == "all", Exact: given && o.fanouts.Full(), Fanouts: o.fanouts, Workers: o.workers}
 }
 
 func run(ctx context.Context, args []string) error {
@@ -117,7 +128,7 @@ func run(ctx context.Context, args []string) error {
 	if blas != stored.BLAS {
 		notes = append(notes, trainer.Note{Warning: true, Text: fmt.Sprintf("trained with %s: results may differ in the last bits", stored.BLAS)})
 	}
-	s, more, err := trainer.NewScorer(ctx, c, data, b, o.split == "all")
+	s, more, err := trainer.NewScorer(ctx, c, data, b, o.scoring())
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

@@ -23,6 +23,7 @@ type options struct {
 
 	inputDropout float64 // -1: as the architecture does
 	fanouts      cli.Fanouts
+	evalFanouts  cli.Fanouts
 	batch        cli.Batch
 	layers       int // 0: as many as fan-outs
 	gpus         cli.GPUs
@@ -87,6 +88,7 @@ func (o *options) define() *cli.Flags {
 	fs.Var(cli.Floats(&t.WeightDecay, cli.ZeroOrMore), "weight-decay", "one value, or one per layer from the input: 5e-4,0")
 	fs.Var(cli.Seed(&t.Seed), "seed", "key of all randomness but the split")
 	fs.Var(cli.Positive(&t.EvalEvery), "eval-every", "epochs between evaluations")
+	fs.Var(cli.FanoutList(&o.evalFanouts), "eval-fanouts", "evaluate on sampled neighbourhoods, such as 20,20,20, or full: exactly")
 	fs.Var(cli.NonNegative(&t.Patience), "patience", "stop after that many evaluations without a better one; 0: never")
 	fs.Var(cli.Positive(&o.repeat), "repeat", "number of runs, with seeds from -seed on; metrics are then mean and deviation")
 
@@ -108,7 +110,7 @@ func (o *options) define() *cli.Flags {
 
 	fs.ConfigFrom(o.resumedConfig)
 	fs.Check(func() error { return datasets.Find(d.Name, datasets.Options{Root: d.Root, Format: d.Format}) }, "dataset", "root", "format")
-	fs.Check(o.checkLayers, "layers", "fanouts", "weight-decay", "model")
+	fs.Check(o.checkLayers, "layers", "fanouts", "eval-fanouts", "weight-decay", "model")
 	fs.Check(o.checkDevice, "gpus")
 	fs.Check(o.checkFolder, "run", "resume", "repeat")
 	return fs
@@ -157,6 +159,7 @@ func parse(args []string) (*options, error) {
 		}
 	}
 	t := &o.train
+	t.EvalFanouts = o.evalFanouts
 	t.Fanouts, t.Batch, t.Model.Layers = o.fanouts, int(o.batch), o.numLayers()
 	t.Model.InputDropout = o.inputDropout
 	if o.inputDropout < 0 {
@@ -187,6 +190,9 @@ func (o *options) checkLayers() error {
 	n := o.numLayers()
 	if k := len(o.fanouts); k > 0 && k != n && o.train.Model.Arch != model.MLP {
 		return usage.Errorf("%d layers, but -fanouts %s has %d: give one fan-out per layer, or full", n, o.fanouts, k)
+	}
+	if k := len(o.evalFanouts); k > 0 && k != n && o.train.Model.Arch != model.MLP {
+		return usage.Errorf("%d layers, but -eval-fanouts %s has %d: give one fan-out per layer, or full", n, o.evalFanouts, k)
 	}
 	if k := len(o.train.WeightDecay); k > 1 && k != n {
 		return usage.Errorf("%d layers, but -weight-decay has %d values: give one, or one per layer", n, k)
