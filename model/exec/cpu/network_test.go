@@ -66,33 +66,25 @@ func TestNetwork(t *testing.T) {
 	for _, g := range want {
 		top = max(top, math.Abs(float64(g)))
 	}
-	engines := map[string]*blas.Engine{"gonum": blas.Gonum()}
-	if e, err := blas.OpenBLAS(""); err == nil {
-		engines["openblas"] = e
-	} else {
-		t.Logf("not with OpenBLAS: %v", err)
-	}
-	for name, e := range engines {
-		t.Run(name, func(t *testing.T) {
-			var loss float64
-			var grad []float32
-			for _, w := range []par.Workers{1, 2, 8} {
-				l, g := train(t, cpu.New(cpu.Options{Workers: w, BLAS: e}), in)
-				if grad == nil {
-					loss, grad = l, g
-				}
-				if l != loss || !slices.Equal(g, grad) {
-					t.Errorf("%d workers: loss %v or gradients differ from one worker's (loss %v)", w, l, loss)
-				}
+	engines(t, func(t *testing.T, e *blas.Engine) {
+		var loss float64
+		var grad []float32
+		for _, w := range []par.Workers{1, 2, 8} {
+			l, g := train(t, cpu.New(cpu.Options{Workers: w, BLAS: e}), in)
+			if grad == nil {
+				loss, grad = l, g
 			}
-			if d := math.Abs(loss - wantLoss); d > 1e-5*wantLoss {
-				t.Errorf("loss %v, want %v", loss, wantLoss)
+			if l != loss || !slices.Equal(g, grad) {
+				t.Errorf("%d workers: loss %v or gradients differ from one worker's (loss %v)", w, l, loss)
 			}
-			for i, g := range grad {
-				if d := math.Abs(float64(g) - float64(want[i])); d > 1e-5*top {
-					t.Fatalf("gradient %d is %g, want %g (largest %g)", i, g, want[i], top)
-				}
+		}
+		if d := math.Abs(loss - wantLoss); d > 1e-5*wantLoss {
+			t.Errorf("loss %v, want %v", loss, wantLoss)
+		}
+		for i, g := range grad {
+			if d := math.Abs(float64(g) - float64(want[i])); d > 1e-5*top {
+				t.Fatalf("gradient %d is %g, want %g (largest %g)", i, g, want[i], top)
 			}
-		})
-	}
+		}
+	})
 }
