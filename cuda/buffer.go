@@ -149,13 +149,17 @@ func (b *Buffer) Close() error {
 }
 
 // CloseAfter is Close once all work queued on s so far is done; it does not
-// wait for that. The stream must be of the buffer's device.
+// wait for that. The stream must be of the buffer's device and must not be
+// capturing.
 func (b *Buffer) CloseAfter(s *Stream) error {
 	if b == nil {
 		return nil
 	}
 	if s.dev != b.dev {
 		return fmt.Errorf("cuda: buffer of %v closed after a stream of %v", b.dev, s.dev)
+	}
+	if s.capturing.Load() {
+		return fmt.Errorf("cuda: buffer closed after a stream that captures: its graph may run any time later; close the buffer after the graph")
 	}
 	in, err := s.begin()
 	if err != nil {

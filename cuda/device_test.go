@@ -56,6 +56,9 @@ func TestLoad(t *testing.T) {
 			t.Errorf("device %d: %v", o, err)
 		}
 	}
+	if _, err := LoadFrom(fake.New(0).Symbol); !Absent(err) {
+		t.Errorf("a driver without devices: %v", err)
+	}
 	if _, err := load(func(string) uintptr { return 0 }); err == nil || !strings.Contains(err.Error(), "cuInit") {
 		t.Errorf("empty library: %v", err)
 	}

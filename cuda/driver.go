@@ -73,6 +73,9 @@ func load(resolve func(string) uintptr) (*Driver, error) {
 		return nil, err
 	}
 	d.version, d.count = Version(*v), int(*n)
+	if d.count == 0 {
+		return nil, d.fail(&d.t.deviceCount, NoDevice)
+	}
 	return d, nil
 }
 

@@ -455,6 +455,15 @@ func TestGPUReplay(t *testing.T) {
 			kernels = 21 // another shape: no update can take it
 		}
 		err := r.Run(s, func() error {
+			// Memory that the pool does not have, in the middle of a capture.
+			b, err := dev.Alloc(cuda.Workspace, int64(10<<20+step<<24))
+			if err != nil {
+				return err
+			}
+			defer b.Close()
+			if err := b.CloseAfter(s); err == nil {
+				t.Error("CloseAfter on a capturing stream")
+			}
 			for range kernels {
 				if err := saxpy.Launch(s, cuda.Linear((n+255)/256, 256), acc.Ptr().Arg(), one.Ptr().Arg(), cuda.I64(int64(n)), cuda.F32(1)); err != nil {
 					return err

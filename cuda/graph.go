@@ -3,7 +3,6 @@ package cuda
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"unsafe"
 )
 
@@ -15,16 +14,14 @@ type Graph struct {
 }
 
 // Capture calls f and records what it queues on s, instead of running it, into
-// a graph. f runs on the calling goroutine, which stays on its thread
-// meanwhile. f may queue launches, copies, memsets and events, on s and on
-// streams that wait for an event of s (and that s waits for again); it must not
-// synchronise, and it must not use Alloc, whose driver calls are refused during
-// a capture of the same thread. An error of f ends the capture and is returned.
+// a graph. f may queue launches, copies, memsets and events, on s and on streams
+// that wait for an event of s (and that s waits for again), from any goroutine;
+// it must not synchronise with them. Alloc and Close in f take effect at once
+// and are no part of the graph, which is valid as long as the memory that it
+// uses; CloseAfter is refused. An error of f ends the capture and is returned.
 func (s *Stream) Capture(f func() error) (*Graph, error) {
-	// The capture belongs to the thread. The stream is not held meanwhile: a
-	// Close by another goroutine would wait for f, and f's calls for the Close.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+	// The stream is not held while f runs: a Close by another goroutine would
+	// wait for f, and f's calls for the Close.
 	if err := s.beginCapture(); err != nil {
 		return nil, err
 	}
@@ -51,8 +48,15 @@ func (s *Stream) beginCapture() error {
 		return err
 	}
 	defer s.end(e)
-	const threadLocal = 1
-	return s.dev.drv.do(&s.dev.drv.t.captureBegin, s.handle, threadLocal)
+	// The stricter modes refuse calls that only might touch the capture, such as
+	// the allocation of unrelated memory, and only when they reach the driver:
+	// a step would fail on the day that the pool has no block for it.
+	const relaxed = 2
+	if err := s.dev.drv.do(&s.dev.drv.t.captureBegin, s.handle, relaxed); err != nil {
+		return err
+	}
+	s.capturing.Store(true)
+	return nil
 }
 
 // endCapture ends the capture and makes its graph unless failed is an error.
@@ -62,6 +66,7 @@ func (s *Stream) endCapture(failed error) (*Graph, error) {
 		return nil, err
 	}
 	defer s.end(e)
+	s.capturing.Store(false)
 	d := s.dev.drv
 	h := new(uintptr)
 	if err := d.do(&d.t.captureEnd, s.handle, uintptr(unsafe.Pointer(h))); err != nil {

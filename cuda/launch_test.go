@@ -217,6 +217,14 @@ func TestGraphs(t *testing.T) {
 	if r.Instantiations != 2 || r.Updates != 2 {
 		t.Errorf("%+v", r)
 	}
+	spare, err := dev.Alloc(Other, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer spare.Close()
+	if err := r.Run(s, func() error { return spare.CloseAfter(s) }); err == nil || !strings.Contains(err.Error(), "captures") || spare.Ptr() == 0 {
+		t.Errorf("buffer closed after a capturing stream: %v", err)
+	}
 	oops := errors.New("oops")
 	if err := r.Run(s, func() error { add(1); return oops }); err != oops {
 		t.Errorf("%v", err)
@@ -295,4 +303,39 @@ func BenchmarkLaunchOverhead(b *testing.B) {
 			dev.drv.t.ctxSetCurrent.addr = f.Symbol("cuCtxSetCurrent")
 		})
 	}
+}
+
+// What this package adds to the driver's own cost of a replayed step.
+func BenchmarkReplayOverhead(b *testing.B) {
+	dev, _ := open(b, DeviceOptions{})
+	s := newStream(b, dev)
+	k := saxpy(b, dev)
+	bind, err := dev.Bind(s)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer bind.Release()
+	var r Replay
+	step := func() error {
+		for range 60 {
+			if err := k.Launch(s, Linear(1, 32), 1, 2, I64(1), F32(0.5)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	t := &dev.drv.t
+	real := *t
+	for _, p := range []*symbol{&t.launch, &t.ctxSetCurrent, &t.captureBegin, &t.captureEnd, &t.graphInstantiate, &t.graphUpdate, &t.graphLaunch, &t.graphDestroy} {
+		p.addr = noop(b)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := r.Run(s, step); err != nil {
+			b.Fatal(err)
+		}
+	}
+	t.graphExecDestroy.addr = noop(b)
+	r.Close()
+	*t = real
 }

@@ -38,7 +38,7 @@ const defaultChunk = 4 << 30
 
 // Register page-locks existing host memory so that kernels read it in place and
 // copies run at full speed, on every device of the process. It costs about
-// 0.04 s a GiB once the pages are there, and half of that to undo.
+// 0.02 s a GiB once the pages are there, and as much to undo.
 //
 // Memory that is registered already, exactly or as part of a larger range, is
 // not registered again: the new Registration counts as another user of it, and

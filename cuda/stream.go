@@ -20,6 +20,8 @@ type Stream struct {
 	bound  atomic.Pointer[Binding]
 	owned  bool // false for streams of another library
 
+	capturing atomic.Bool
+
 	// mu guards the argument block and the name of the last kernel, which an
 	// error that comes later is reported with.
 	mu   sync.Mutex

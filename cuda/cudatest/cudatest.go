@@ -5,6 +5,7 @@
 package cudatest
 
 import (
+	"errors"
 	"os"
 	"sync"
 	"testing"
@@ -70,7 +71,8 @@ func skip(t testing.TB, err error) {
 	t.Fatal(err)
 }
 
-// Stream makes a stream that is closed when the test ends.
+// Stream makes a stream that is closed when the test ends, if the test has not
+// done so.
 func Stream(t testing.TB, dev *cuda.Device) *cuda.Stream {
 	t.Helper()
 	s, err := dev.NewStream(cuda.StreamOptions{})
@@ -78,7 +80,7 @@ func Stream(t testing.TB, dev *cuda.Device) *cuda.Stream {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.Synchronize(); err != nil {
+		if err := s.Synchronize(); err != nil && !errors.Is(err, cuda.ErrClosed) {
 			t.Error(err)
 		}
 		if err := s.Close(); err != nil {
