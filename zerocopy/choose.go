@@ -2,7 +2,6 @@ package zerocopy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -67,12 +66,35 @@ func (g *DeviceGatherer) choose(ctx context.Context) error {
 	workers := len(g.stager.slabs)
 	if rate >= hybridGain*best {
 		g.reason = fmt.Sprintf("measured %.1f GB/s with %d CPU threads beside %d blocks, %.1f without", rate, workers, blocks, best)
-		return nil
+		return g.chooseMerged(ctx, p)
 	}
 	g.reason += fmt.Sprintf(", %.1f with %d CPU threads beside", rate, workers)
 	err = g.stager.close()
 	g.stager, g.mode = nil, base
 	return err
+}
+
+// mergedProbe is how many batches a measurement of EnqueueMany merges.
+const mergedProbe = 4
+
+// chooseMerged decides whether the CPU also helps with merged batches. Their
+// rows lie closer together, which may be all that the GPU needs.
+func (g *DeviceGatherer) chooseMerged(ctx context.Context, p *probe) error {
+	var rates [2]float64
+	for i := range rates {
+		g.mergedInPlace = i == 1
+		var err error
+		if rates[i], err = p.mergedRate(ctx, 4); err != nil {
+			return err
+		}
+	}
+	g.mergedInPlace = hybridGain*rates[1] >= rates[0]
+	who := "with the CPU's help"
+	if g.mergedInPlace {
+		who = "without the CPU"
+	}
+	g.reason += fmt.Sprintf("; merged batches %s (%.1f GB/s, %.1f with help)", who, rates[1], rates[0])
+	return nil
 }
 
 // tuneBlocks tries some grids and takes the smallest that is within 3 % of the
@@ -100,43 +122,69 @@ func (g *DeviceGatherer) tuneBlocks(ctx context.Context, p *probe) (float64, err
 	return best, nil
 }
 
-// probe is a batch like those to come: unique ids, ascending, from the whole
-// table.
+// probe is batches like those to come: unique ids, ascending, from the whole
+// table. All write to one destination, as nobody reads it.
 type probe struct {
-	g   *DeviceGatherer
-	b   Batch
-	ids *cuda.Buffer
-	dst *cuda.Buffer
+	g    *DeviceGatherer
+	many [mergedProbe]Batch
+	ids  [mergedProbe]*cuda.Buffer
+	dst  *cuda.Buffer
 }
 
-func (g *DeviceGatherer) newProbe() (*probe, error) {
+func (g *DeviceGatherer) newProbe() (_ *probe, err error) {
 	n := usualBatch
 	if g.opt.BatchRows > 0 {
 		n = g.opt.BatchRows
 	}
 	n = max(1, min(n, g.t.rows/2, probeBytes/(4*max(1, g.t.width))))
 	p := &probe{g: g}
-	ids := uniformIDs(n, g.t.rows, 0)
-	var err error
-	if p.ids, err = cuda.Place(g.own, cuda.Indices, ids); err != nil {
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
+	if p.dst, err = g.dev.Alloc(cuda.Activations, 4*int64(n)*int64(g.t.width)); err != nil {
 		return nil, err
 	}
-	if p.dst, err = g.dev.Alloc(cuda.Activations, 4*int64(n)*int64(g.t.width)); err != nil {
-		return nil, errors.Join(err, p.ids.Close())
+	for i := range p.many {
+		ids := uniformIDs(n, g.t.rows, uint64(i))
+		if p.ids[i], err = cuda.Place(g.own, cuda.Indices, ids); err != nil {
+			return nil, err
+		}
+		p.many[i] = Batch{N: n, IDs: p.ids[i].Ptr(), HostIDs: ids, Dst: p.dst.Ptr()}
 	}
-	p.b = Batch{N: n, IDs: p.ids.Ptr(), HostIDs: ids, Dst: p.dst.Ptr()}
 	return p, nil
 }
 
-func (p *probe) close() { p.ids.Close(); p.dst.Close() }
+// close frees the buffers; only a lost context makes that fail, which the next
+// call reports.
+func (p *probe) close() {
+	for _, b := range append(p.ids[:], p.dst) {
+		_ = b.Close()
+	}
+}
 
-// rate gathers once to warm up and then turns times, and returns the median in
-// GB/s of stored bytes.
+// rate measures single gathers, in GB/s of stored bytes.
 func (p *probe) rate(ctx context.Context, turns int) (float64, error) {
+	turn := 0
+	return p.measure(turns, 1, func() error {
+		turn++
+		return p.g.enqueue(ctx, p.g.own, p.many[turn%mergedProbe])
+	})
+}
+
+// mergedRate measures merged gathers.
+func (p *probe) mergedRate(ctx context.Context, turns int) (float64, error) {
+	return p.measure(turns, mergedProbe, func() error { return p.g.enqueueMany(ctx, p.g.own, p.many[:]) })
+}
+
+// measure calls gather once to warm up and then turns times, and returns the
+// rate of the median.
+func (p *probe) measure(turns, batches int, gather func() error) (float64, error) {
 	times := make([]time.Duration, 0, turns)
 	for i := range turns + 1 {
 		start := time.Now()
-		if err := p.g.enqueue(ctx, p.g.own, p.b); err != nil {
+		if err := gather(); err != nil {
 			return 0, err
 		}
 		if err := p.g.own.Synchronize(); err != nil {
@@ -148,7 +196,7 @@ func (p *probe) rate(ctx context.Context, turns int) (float64, error) {
 	}
 	slices.Sort(times)
 	t := times[len(times)/2].Seconds()
-	return float64(p.b.N) * float64(p.g.t.rowBytes()) / math.Max(t, 1e-9) / 1e9, nil
+	return float64(batches*p.many[0].N) * float64(p.g.t.rowBytes()) / math.Max(t, 1e-9) / 1e9, nil
 }
 
 // uniformIDs draws n of the rows, each set alike likely but for collisions, which

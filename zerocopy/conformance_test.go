@@ -130,7 +130,7 @@ func TestConformance(t *testing.T) {
 					// Shifts of one element, and of most of a line.
 					for _, shift := range []int{0, 1 + (i%31)*4/dt.Size()} {
 						t.Run(fmt.Sprintf("%v/width=%d/shift=%d", dt, width, shift), func(t *testing.T) {
-							const rows, n = 500, 1234
+							const rows, n = 300, 700
 							tab := newShiftedTable(t, rows, width, dt, shift)
 							g := form.make(t, tab)
 							ids := drawIDs(n, rows, uint64(width))

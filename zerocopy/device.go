@@ -15,10 +15,11 @@ import (
 	"zerogcn/internal/usage"
 )
 
-// defaultBlocks is the grid of gathers over PCIe: 12 of a GPU's SMs saturate
-// the link, and more take time from the kernels that run beside the gather
-// (docs/gather.md).
-const defaultBlocks = 12
+// defaultBlocks is the grid of gathers over PCIe. With two rows in flight for
+// each group of lanes, 8 blocks of 1,024 threads saturate a PCIe 5 link at every
+// row width from 128 bytes; more blocks gain nothing and take SMs from the
+// kernels that run beside the gather (docs/gather.md).
+const defaultBlocks = 8
 
 // DeviceOptions adjusts a DeviceGatherer. The zero value is ready for use and
 // means Auto.
@@ -29,7 +30,7 @@ type DeviceOptions struct {
 	// Hybrid, and that fill device memory at start; 0 means GOMAXPROCS. Auto
 	// considers those modes only if it is not negative.
 	Workers int
-	// Blocks is the grid of 1,024-thread blocks, so the SMs taken; 0 means 12,
+	// Blocks is the grid of 1,024-thread blocks, so the SMs taken; 0 means 8,
 	// or what Auto finds best up to 16, and the whole GPU in mode Device.
 	Blocks int
 	// CacheBytes is the device memory for rows: the prefix that Cached holds;
@@ -93,6 +94,9 @@ type DeviceGatherer struct {
 	merger  merger
 	share   share
 	out     *cuda.Buffer // destination of Gather
+	// mergedInPlace: in mode Hybrid, merged batches gain nothing from the CPU
+	// and are left to the GPU.
+	mergedInPlace bool
 
 	gathers, rows, busy atomic.Int64
 }

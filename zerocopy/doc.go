@@ -7,11 +7,16 @@
 // # Types
 //
 //   - [Table]: rows × width values of float32, float16, bf16 or int8 (one
-//     float32 scale a row), contiguous, in host memory.
+//     float32 scale a row), contiguous, in host memory: anonymous ([NewTable]),
+//     shared by processes ([NewShared]), the caller's ([FromBytes]), or on
+//     machines without a GPU a mapped file ([OpenFile]).
 //   - [Gatherer]: copies the rows that a list of ids names into a dense float32
 //     matrix, widening narrow rows on the way. [HostGatherer] is the form for
-//     the CPU; it needs no GPU and no driver.
-//   - [Mode]: how the rows travel.
+//     the CPU and needs neither GPU nor driver; [DeviceGatherer] gathers into
+//     GPU memory, queued on a stream.
+//   - [Mode]: how the rows travel to the GPU. Auto measures and picks.
+//   - [Batch]: one gather on a GPU. [DeviceGatherer.EnqueueMany] merges several
+//     into one ascending pass.
 //   - [IDError]: the first id of a gather that names no row.
 //
 // # Ownership
@@ -25,7 +30,13 @@
 //
 // A Gatherer holds a reference to its table: [Table.Close] refuses with
 // [ErrInUse] while one is open, and releases nothing. Close the gatherers
-// first. Every Close may be called twice.
+// first. Every Close may be called twice. [Table.Memory] leases the bytes to
+// views that nobody closes.
+//
+// What [DeviceGatherer.Enqueue] queues reads and writes the batch's device
+// memory after it returned: ids and destination belong to the gather until the
+// stream has passed it. A gatherer's own scratch may serve several streams; its
+// gathers then wait for each other on the device.
 //
 // # Caveats
 //

@@ -95,7 +95,8 @@ func (k *Kernels) launch(s *cuda.Stream, r *rowGather) error {
 	if ks == (kernelShape{}) {
 		ks = chooseShape(r.rowBytes(), uintptr(r.table|r.hot))
 	}
-	aligned := (r.rowBytes()|int(r.table%16)|int(r.hot%16)|int((r.dst|r.dstBits)%16))%16 == 0
+	quad := cuda.DevicePtr(4 * r.dt.Size())
+	aligned := r.width%4 == 0 && (r.table|r.hot)%quad == 0 && (r.dst|r.dstBits)%16 == 0
 	f, err := k.module.Function(kernelName(ks, aligned))
 	if err != nil {
 		return err

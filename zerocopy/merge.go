@@ -33,6 +33,10 @@ type merger struct {
 func (g *DeviceGatherer) EnqueueMany(ctx context.Context, s *cuda.Stream, batches []Batch) error {
 	g.gate.Lock()
 	defer g.gate.Unlock()
+	return g.enqueueMany(ctx, s, batches)
+}
+
+func (g *DeviceGatherer) enqueueMany(ctx context.Context, s *cuda.Stream, batches []Batch) error {
 	if g.mode == Staged || g.mode == Device {
 		for _, b := range batches {
 			if err := g.enqueue(ctx, s, b); err != nil {
@@ -170,7 +174,7 @@ func fillRuns(table []uint64, batches []Batch, rowBytes int) {
 // gatherMerged queues the gather of the merged list.
 func (g *DeviceGatherer) gatherMerged(ctx context.Context, s *cuda.Stream, total int) error {
 	m := &g.merger
-	if g.mode != Hybrid {
+	if g.mode != Hybrid || g.mergedInPlace {
 		r := g.launchFor()
 		r.ids, r.dstOf, r.dstBits, r.n = m.sorted.Ptr(), m.dstOf.Ptr(), m.bits, total
 		return g.kern.launch(s, &r)

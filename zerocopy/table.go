@@ -3,6 +3,7 @@ package zerocopy
 import (
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"unsafe"
 
@@ -49,6 +50,7 @@ const (
 	anonymous source = iota
 	foreign
 	mappedFile
+	sharedMemory
 )
 
 // Table is rows × width values in host memory, row after row without gaps.
@@ -60,6 +62,8 @@ type Table struct {
 	workers int
 	source  source
 	owner   any
+	part    string // NewShared: the file until Publish, then empty
+	path    string // and its name afterwards
 
 	mem    *memory
 	data   []byte    // rows × rowBytes
@@ -226,14 +230,18 @@ func (t *Table) Close() error {
 	}
 	t.closed = true
 	t.data, t.scales, t.owner = nil, nil, nil
+	var errs []error
+	if t.part != "" { // never published
+		errs = append(errs, os.Remove(t.part))
+	}
 	if t.leased {
 		t.mem = nil
-		return nil
+		return errors.Join(errs...)
 	}
 	if err := t.mem.free(); err != nil {
-		return fmt.Errorf("%s: unmapping: %w", t.name, err)
+		errs = append(errs, fmt.Errorf("%s: unmapping: %w", t.name, err))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // acquire keeps the table open until release.

@@ -34,6 +34,7 @@ func plotByWidth(path string, results []result) error {
 		p.Legend.Add(l.name, line, points)
 	}
 	if dma := results[0].DMA; dma > 0 {
+		p.Y.Max = max(p.Y.Max, 1.05*dma)
 		f := plotter.NewFunction(func(float64) float64 { return dma })
 		f.Dashes = []vg.Length{vg.Points(2), vg.Points(3)}
 		p.Add(f)

@@ -39,16 +39,16 @@ template <int DT> DEV float element(const uint4 &v, int k, float scale) {
   return scale * (float)(i8)(w[k / 4] >> (k % 4 * 8));
 }
 
-// Stores a vector's elements at row[first…]. Aligned: all of them exist and
-// row + first is 16-byte aligned. Otherwise those outside [0, width) belong to
-// other rows.
+// Stores a vector's elements at row[first…]; those outside [0, width) belong to
+// other rows. Aligned: first and width are multiples of 4 and row is 16-byte
+// aligned, so elements go out by fours.
 template <int DT, bool kAligned> DEV void store(float *row, i32 first, i32 width, const uint4 &v, float scale) {
   const int count = DT == kF32 ? 4 : DT == kI8 ? 16 : 8;
   if (kAligned) {
 #pragma unroll
     for (int k = 0; k < count; k += 4)
-      *(float4 *)(row + first + k) = float4{element<DT>(v, k, scale), element<DT>(v, k + 1, scale),
-                                            element<DT>(v, k + 2, scale), element<DT>(v, k + 3, scale)};
+      if ((u32)(first + k) < (u32)width) *(float4 *)(row + first + k) =
+          float4{element<DT>(v, k, scale), element<DT>(v, k + 1, scale), element<DT>(v, k + 2, scale), element<DT>(v, k + 3, scale)};
   } else {
 #pragma unroll
     for (int k = 0; k < count; k++)
@@ -127,8 +127,8 @@ DEV void gather(float *dst, const u64 *dst_of, u64 table, u64 hot, i32 hot_rows,
   }
 }
 
-// gather_[av]G_U_R: a needs row bytes and dst that are multiples of 16; v takes
-// any width. G × U × 16 bytes should reach over a row plus its offset in the
+// gather_[av]G_U_R: a needs a width that is a multiple of 4, rows that begin at
+// multiples of 4 elements and 16-byte aligned destinations; v takes anything. G × U × 16 bytes should reach over a row plus its offset in the
 // first line. ids null means p itself; dst_of null means dst + p × width, and
 // an address of 0 in it skips the row; rows with an id below hot_rows are read
 // at hot, others at table, both at row id; scales is null unless int8. bad
