@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"unsafe"
 )
 
 // Binding is a goroutine that drives a device: it stays on its OS thread, with
@@ -12,6 +13,7 @@ type Binding struct {
 	dev     *Device
 	streams []*Stream
 	thread  ownThread
+	before  uintptr // the context that was current
 }
 
 // Bind pins the calling goroutine to its OS thread, makes the device's context
@@ -20,8 +22,10 @@ type Binding struct {
 // error (InvalidContext) or, if it runs on a thread where the context happens
 // to be current, none. Release must be called by the same goroutine.
 //
-// A goroutine that ends without Release takes its thread with it. Binding is a
-// matter of cost only: unbound calls are right from anywhere.
+// Bindings nest, of different devices too, released in reverse order: while the
+// inner one lasts, streams of the outer must not be used. A goroutine that ends
+// without Release takes its thread with it. Binding is a matter of cost only:
+// unbound calls are right from anywhere.
 func (d *Device) Bind(streams ...*Stream) (*Binding, error) {
 	if err := d.life.use(); err != nil {
 		return nil, fmt.Errorf("cuda: %v: %w", d, err)
@@ -32,12 +36,16 @@ func (d *Device) Bind(streams ...*Stream) (*Binding, error) {
 			return nil, fmt.Errorf("cuda: bind: the stream belongs to %v, not to %v", s.dev, d)
 		}
 	}
+	b := &Binding{dev: d, streams: slices.Clone(streams)}
 	runtime.LockOSThread()
-	if err := d.drv.do(&d.drv.t.ctxSetCurrent, d.ctx); err != nil {
+	err := d.drv.do(&d.drv.t.ctxGetCurrent, uintptr(unsafe.Pointer(&b.before)))
+	if err == nil {
+		err = d.drv.do(&d.drv.t.ctxSetCurrent, d.ctx)
+	}
+	if err != nil {
 		runtime.UnlockOSThread()
 		return nil, detail(err, "%v", d)
 	}
-	b := &Binding{dev: d, streams: slices.Clone(streams)}
 	b.thread.note()
 	for i, s := range b.streams {
 		if !s.bound.CompareAndSwap(nil, b) {
@@ -54,9 +62,12 @@ func (b *Binding) Release() {
 	if b == nil || b.dev == nil {
 		return
 	}
+	drv := b.dev.drv
 	b.dev = nil
 	for _, s := range b.streams {
 		s.bound.CompareAndSwap(b, nil)
 	}
+	// It fails only if that context's device was closed meanwhile.
+	drv.code(&drv.t.ctxSetCurrent, b.before)
 	runtime.UnlockOSThread()
 }

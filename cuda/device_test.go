@@ -147,6 +147,14 @@ func TestTwoDevices(t *testing.T) {
 	if current != dev[0].Context() {
 		t.Errorf("context %#x current after a call to the other device, want %#x", current, dev[0].Context())
 	}
+	inner, err := dev[1].Bind()
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner.Release()
+	if c := f.Current(); c != dev[0].Context() {
+		t.Errorf("context %#x current after a nested binding, want %#x", c, dev[0].Context())
+	}
 	if ok, err := dev[0].EnablePeer(dev[1]); !ok || err != nil {
 		t.Errorf("peer access: %v %v", ok, err)
 	}

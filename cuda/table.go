@@ -19,8 +19,8 @@ type table struct {
 	deviceCount, deviceGet, deviceName, deviceAttribute, deviceTotalMem, deviceUUID symbol
 	deviceCanAccessPeer                                                             symbol
 
-	ctxRetain, ctxRelease, ctxSetFlags, ctxSetCurrent, ctxPush, ctxPop, ctxSynchronize symbol
-	ctxPriorityRange, ctxEnablePeer                                                    symbol
+	ctxRetain, ctxRelease, ctxSetFlags, ctxSetCurrent, ctxGetCurrent, ctxPush, ctxPop, ctxSynchronize symbol
+	ctxPriorityRange, ctxEnablePeer                                                                   symbol
 
 	memAlloc, memFree, memInfo, memHostAlloc, memFreeHost symbol
 	hostRegister, hostUnregister, hostDevicePointer       symbol
@@ -58,6 +58,7 @@ func (t *table) bind(resolve func(name string) uintptr) error {
 		{&t.deviceTotalMem, "cuDeviceTotalMem_v2"},
 		{&t.ctxRetain, "cuDevicePrimaryCtxRetain"},
 		{&t.ctxSetCurrent, "cuCtxSetCurrent"},
+		{&t.ctxGetCurrent, "cuCtxGetCurrent"},
 		{&t.ctxPush, "cuCtxPushCurrent_v2"},
 		{&t.ctxPop, "cuCtxPopCurrent_v2"},
 		{&t.ctxSynchronize, "cuCtxSynchronize"},

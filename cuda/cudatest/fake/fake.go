@@ -235,7 +235,7 @@ func (d *Driver) EndCaptures() {
 var contextFree = map[string]bool{
 	"cuInit": true, "cuDriverGetVersion": true, "cuGetErrorName": true, "cuGetErrorString": true, "cuDeviceGetCount": true,
 	"cuDeviceGet": true, "cuDeviceGetName": true, "cuDeviceGetAttribute": true, "cuDeviceTotalMem_v2": true,
-	"cuDevicePrimaryCtxRetain": true, "cuDevicePrimaryCtxRelease_v2": true, "cuCtxSetCurrent": true,
+	"cuDevicePrimaryCtxRetain": true, "cuDevicePrimaryCtxRelease_v2": true, "cuCtxSetCurrent": true, "cuCtxGetCurrent": true,
 	"cuCtxPushCurrent_v2": true, "cuCtxPopCurrent_v2": true, "cuDeviceCanAccessPeer": true,
 }
 

@@ -27,6 +27,10 @@ var functions = map[string]func(d *Driver, a []uintptr) int32{
 	"cuDevicePrimaryCtxRetain":     func(d *Driver, a []uintptr) int32 { d.retained++; *at[uintptr](a[0]) = 0xC000 + a[1]; return 0 },
 	"cuDevicePrimaryCtxRelease_v2": func(d *Driver, _ []uintptr) int32 { d.retained--; return 0 },
 	"cuCtxSetCurrent":              func(d *Driver, a []uintptr) int32 { d.current[unix.Gettid()] = a[0]; return 0 },
+	"cuCtxGetCurrent": func(d *Driver, a []uintptr) int32 {
+		*at[uintptr](a[0]) = d.current[unix.Gettid()]
+		return 0
+	},
 	"cuCtxPushCurrent_v2": func(d *Driver, a []uintptr) int32 {
 		t := unix.Gettid()
 		d.stacks[t] = append(d.stacks[t], d.current[t])
