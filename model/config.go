@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"zerogcn/model/op"
 )
@@ -21,7 +22,7 @@ const (
 func Archs() []string { return []string{string(SAGE), string(GCN), string(MLP)} }
 
 // Aggregators lists SAGE's aggregators by name.
-func Aggregators() []string { return []string{"mean", "gcn"} }
+func Aggregators() []string { return []string{"mean", "gcn", "sum", "max"} }
 
 // GCNNorms lists GCN's normalisations by name.
 func GCNNorms() []string { return []string{"sym", "row"} }
@@ -29,7 +30,7 @@ func GCNNorms() []string { return []string{"sym", "row"} }
 // Config describes a network. It is stored in checkpoints.
 type Config struct {
 	Arch       Arch   `json:"arch"`
-	Aggregator string `json:"aggregator,omitempty"` // SAGE: "mean" (default) or "gcn"
+	Aggregator string `json:"aggregator,omitempty"` // SAGE: "mean" (default), "gcn", "sum" or "max"
 	GCNNorm    string `json:"gcn_norm,omitempty"`   // GCN: "sym" (default) or "row"
 
 	In      int `json:"in"`      // input features
@@ -69,13 +70,14 @@ func (c *Config) Validate() error {
 	}
 	switch c.Arch {
 	case SAGE:
-		bad(c.Aggregator != "mean" && c.Aggregator != "gcn", "unknown aggregator %q (mean or gcn)", c.Aggregator)
+		bad(!slices.Contains(Aggregators(), c.Aggregator), "unknown aggregator %q (mean, gcn, sum or max)", c.Aggregator)
 	case GCN:
 		bad(c.GCNNorm != "sym" && c.GCNNorm != "row", "unknown normalisation %q (sym or row)", c.GCNNorm)
 	case MLP:
 	default:
 		bad(true, "unknown model %q (sage, gcn or mlp)", c.Arch)
 	}
+	bad(c.isMax() && c.SparseInput, "the max aggregator takes dense features: it cannot be projected first")
 	bad(c.Layers < 1, "%d layers, want at least 1", c.Layers)
 	bad(c.In < 1, "%d input features: the model needs at least one", c.In)
 	bad(c.Layers > 1 && c.Hidden < 1, "hidden width %d, want at least 1", c.Hidden)
@@ -105,7 +107,7 @@ func (c *Config) Needs() Needs {
 	if c.Arch == MLP {
 		return Needs{}
 	}
-	a := c.agg()
+	a := c.agg() // Mean, of which nothing is needed, where layers take the maximum
 	self := a == op.SelfMean || a == op.SymNorm
 	return Needs{
 		Blocks:         c.Layers,
@@ -123,6 +125,8 @@ func (c *Config) agg() op.Agg {
 		return op.SelfMean
 	case c.Arch == GCN:
 		return op.SymNorm
+	case c.Aggregator == "sum":
+		return op.Sum
 	default:
 		return op.Mean
 	}
@@ -140,9 +144,15 @@ func (c *Config) widths(l int) (in, out int) {
 	return in, out
 }
 
+// isMax reports whether layers aggregate by maximum.
+func (c *Config) isMax() bool { return c.Arch == SAGE && c.Aggregator == "max" }
+
 // projectFirst tells whether layer l multiplies by its weights before it
 // aggregates; see the package comment.
 func (c *Config) projectFirst(l int) bool {
+	if c.isMax() {
+		return false // a maximum does not commute with the projection
+	}
 	in, out := c.widths(l)
 	return l == 0 && c.SparseInput || c.FullGraph && in > out
 }

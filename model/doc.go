@@ -25,7 +25,8 @@
 //
 //   - SAGE (Hamilton, Ying and Leskovec, NeurIPS 2017), mean aggregator:
 //     W_l·mean(x_j) + b + W_r·x_i (SAGEConv); gcn aggregator:
-//     W_l·(Σ x_j + x_i)/(d+1) + b (SAGEConv without root weight).
+//     W_l·(Σ x_j + x_i)/(d+1) + b (SAGEConv without root weight); sum and max
+//     take the sum or the column-wise maximum in place of the mean.
 //   - GCN (Kipf and Welling, ICLR 2017): symmetric or row normalisation.
 //   - MLP: linear layers on a node's own features, the baseline that shows what
 //     the graph adds.

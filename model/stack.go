@@ -110,17 +110,26 @@ func (s *stack) layer(l int, x *G.Node) *G.Node {
 	if s.cfg.Arch == GCN {
 		weight, bias = "convs.%d.lin.weight", "convs.%d.bias"
 	}
-	agg := op.Attr{Agg: s.cfg.agg(), Rows: rows(l + 1)}
 	var z *G.Node
 	if s.cfg.projectFirst(l) {
-		z = s.add(op.Aggregate, agg, s.linear(l, x, sp, weight, rows(l)), block)
+		z = s.aggregate(l, s.linear(l, x, sp, weight, rows(l)), block)
 	} else {
-		z = s.linear(l, s.add(op.Aggregate, agg, x, block), false, weight, rows(l+1))
+		z = s.linear(l, s.aggregate(l, x, block), false, weight, rows(l+1))
 	}
 	if s.cfg.Arch == SAGE && s.cfg.Aggregator != "gcn" {
 		z = s.add(op.Add, op.Attr{}, z, s.root(l, x, block, sp))
 	}
 	return s.add(op.BiasAdd, op.Attr{}, z, s.param(bias, l))
+}
+
+// aggregate combines the sources' rows of layer l.
+func (s *stack) aggregate(l int, x, block *G.Node) *G.Node {
+	a := op.Attr{Rows: rows(l + 1)}
+	if s.cfg.isMax() {
+		return s.add(op.AggregateMax, a, x, block)
+	}
+	a.Agg = s.cfg.agg()
+	return s.add(op.Aggregate, a, x, block)
 }
 
 // root adds the targets' own contribution to a SAGE layer.

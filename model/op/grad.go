@@ -31,6 +31,8 @@ func (o *Op) SymDiff(in G.Nodes, out, grad *G.Node) (G.Nodes, error) {
 	case Aggregate:
 		a := Attr{Agg: o.Attr.Agg, Rows: in[0].Shape()[0]}
 		return G.Nodes{b.add(New(AggregateGrad, a), grad, in[1]), nil}, b.err
+	case AggregateMax:
+		return G.Nodes{b.add(New(AggregateMaxGrad, Attr{}), in[0], out, grad, in[1]), nil}, b.err
 	case Head:
 		return G.Nodes{b.add(New(HeadGrad, Attr{Rows: in[0].Shape()[0]}), grad, in[1]), nil}, b.err
 	case SparseLinear:

@@ -37,6 +37,13 @@ const (
 	// AggregateGrad(dy, block): the gradient of Aggregate with respect to x. The
 	// block must have its transposed form.
 	AggregateGrad
+	// AggregateMax(x, block): for each target and column the largest value of its
+	// sources' rows, 0 without sources.
+	AggregateMax
+	// AggregateMaxGrad(x, y, dy, block): the gradient of AggregateMax, whose
+	// result is y, with respect to x. Sources that tie for a maximum share its
+	// gradient equally. The block must have its transposed form.
+	AggregateMaxGrad
 	// Head(x, block): the targets' own rows, the first NumDst of x.
 	Head
 	// HeadGrad(dy, block): dy above NumSrc-NumDst rows of zeros.

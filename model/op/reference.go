@@ -183,6 +183,45 @@ func refAggregateGrad(a Attr, out *Value, in []*Value) {
 	}
 }
 
+func refAggregateMax(_ Attr, out *Value, in []*Value) {
+	x, b := in[0], in[1].Block
+	for i := range b.NumDst {
+		for col := range out.Cols {
+			var top float32
+			for k, j := range b.Row(i) {
+				if v := x.Data[int(j)*x.Cols+col]; k == 0 || v > top {
+					top = v
+				}
+			}
+			out.Data[i*out.Cols+col] = top
+		}
+	}
+}
+
+func refAggregateMaxGrad(_ Attr, out *Value, in []*Value) {
+	x, y, dy, b := in[0], in[1], in[2], in[3].Block
+	sum := make([]float64, out.Len())
+	for i := range b.NumDst {
+		for col, g := range dy.Row(i) {
+			top := y.Data[i*y.Cols+col]
+			ties := 0.0
+			for _, j := range b.Row(i) {
+				if x.Data[int(j)*x.Cols+col] == top {
+					ties++
+				}
+			}
+			for _, j := range b.Row(i) {
+				if at := int(j)*x.Cols + col; x.Data[at] == top {
+					sum[at] += float64(g) / ties
+				}
+			}
+		}
+	}
+	for i, s := range sum {
+		out.Data[i] = float32(s)
+	}
+}
+
 func refHead(_ Attr, out *Value, in []*Value) { copy(out.Data, in[0].Data[:out.Len()]) }
 
 func refHeadGrad(_ Attr, out *Value, in []*Value) {

@@ -31,6 +31,10 @@ var specs = [numKinds]spec{
 		shape: shapeRows, infer: inferFromSrc, ref: refAggregate},
 	AggregateGrad: {name: "AggregateGrad", in: []operand{matrix, blockOperand}, out: matrix, diff: []bool{false, false},
 		shape: shapeRows, infer: inferFromDst, ref: refAggregateGrad},
+	AggregateMax: {name: "AggregateMax", in: []operand{matrix, blockOperand}, out: matrix, diff: []bool{true, false},
+		shape: shapeRows, infer: inferFromSrc, ref: refAggregateMax},
+	AggregateMaxGrad: {name: "AggregateMaxGrad", in: []operand{matrix, matrix, matrix, blockOperand}, out: matrix, diff: []bool{false, false, false, false},
+		shape: shapeOf0, infer: inferMaxGrad, ref: refAggregateMaxGrad},
 	Head: {name: "Head", in: []operand{matrix, blockOperand}, out: matrix, diff: []bool{true, false},
 		shape: shapeRows, infer: inferFromSrc, ref: refHead},
 	HeadGrad: {name: "HeadGrad", in: []operand{matrix, blockOperand}, out: matrix, diff: []bool{false, false},
@@ -128,6 +132,15 @@ func inferFromDst(a Attr, in []*Value) (int, int, error) {
 		return 0, 0, fmt.Errorf("gradient of %d rows for a block of %d targets", in[0].Rows, b.NumDst)
 	}
 	return b.NumSrc, in[0].Cols, nil
+}
+
+func inferMaxGrad(_ Attr, in []*Value) (int, int, error) {
+	x, y, dy, b := in[0], in[1], in[2], in[3].Block
+	if x.Rows != b.NumSrc || y.Rows != b.NumDst || dy.Rows != b.NumDst || y.Cols != x.Cols || dy.Cols != x.Cols {
+		return 0, 0, fmt.Errorf("%d×%d, %d×%d and %d×%d for a block of %d sources and %d targets",
+			x.Rows, x.Cols, y.Rows, y.Cols, dy.Rows, dy.Cols, b.NumSrc, b.NumDst)
+	}
+	return x.Rows, x.Cols, nil
 }
 
 func inferSparse(a Attr, in []*Value) (int, int, error) {

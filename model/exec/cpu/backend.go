@@ -76,6 +76,10 @@ func (b *Backend) Kernel(o *op.Op) (exec.Kernel, error) {
 		return newAggregate(w, a.Agg, false), nil
 	case op.AggregateGrad:
 		return newAggregate(w, a.Agg, true), nil
+	case op.AggregateMax:
+		return newAggregateMax(w), nil
+	case op.AggregateMaxGrad:
+		return newAggregateMaxGrad(w), nil
 	case op.SparseLinear:
 		return newSparseLinear(w, a), nil
 	case op.SparseLinearGrad:

@@ -84,6 +84,15 @@ func (g *generator) make(kind op.Kind) *testCase {
 		b := g.block(rows, kind)
 		a.Agg = g.agg(b, kind)
 		return inexactIf(kind == op.AggregateGrad, kind, a, len(b.Indices), g.matrix(b.NumDst, cols), op.Value{Block: b})
+	case op.AggregateMax:
+		b := g.block(rows, kind)
+		return exact(kind, a, g.levels(b.NumSrc, cols), op.Value{Block: b})
+	case op.AggregateMaxGrad:
+		b := g.block(rows, kind)
+		x := g.levels(b.NumSrc, cols)
+		y := op.Matrix(b.NumDst, cols, make([]float32, b.NumDst*cols))
+		op.New(op.AggregateMax, a).Reference(&y, []*op.Value{&x, {Block: b}})
+		return sum(kind, a, len(b.Indices), x, y, g.matrix(b.NumDst, cols), op.Value{Block: b})
 	case op.SparseLinear, op.SparseLinearGrad:
 		return g.sparseLinear(kind, rows, cols)
 	case op.SoftmaxCE, op.SoftmaxCEGrad:

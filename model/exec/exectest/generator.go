@@ -49,6 +49,15 @@ func (g *generator) matrix(rows, cols int) op.Value {
 	return op.Matrix(rows, cols, x)
 }
 
+// levels holds few different values, so that maxima are tied.
+func (g *generator) levels(rows, cols int) op.Value {
+	x := make([]float32, rows*cols)
+	for i := range x {
+		x[i] = float32(g.rng.IntN(7) - 3)
+	}
+	return op.Matrix(rows, cols, x)
+}
+
 func abs(v op.Value) op.Value {
 	v.Data = slices.Clone(v.Data)
 	for i, x := range v.Data {
@@ -121,7 +130,7 @@ func (g *generator) block(targets int, kind op.Kind) *graph.Block {
 			b.Degree[i] = g.rng.Int32N(1000)
 		}
 	}
-	if kind == op.AggregateGrad {
+	if kind == op.AggregateGrad || kind == op.AggregateMaxGrad {
 		transpose(b)
 	}
 	return b
