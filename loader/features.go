@@ -52,7 +52,10 @@ func OpenFeatures(ctx context.Context, ds *datasets.Dataset, o FeatureOptions) (
 		return nil, fmt.Errorf("%s has no node features", ds.Name)
 	}
 	f := &Features{width: src.Dim}
-	m := src.Sparse()
+	var m *sparse.Matrix
+	if !o.Dense {
+		m = src.Sparse()
+	}
 	if m == nil && !o.Dense {
 		var err error
 		if m, err = sparsify(ctx, src); err != nil {

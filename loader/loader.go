@@ -18,13 +18,27 @@ import (
 	"zerogcn/internal/philox"
 )
 
+// Sampling says how neighbours are drawn.
+type Sampling string
+
+// The ways of sampling; the empty string is Uniform.
+const (
+	Uniform  Sampling = "uniform"  // without replacement, each neighbour alike
+	Replace  Sampling = "replace"  // with replacement
+	Weighted Sampling = "weighted" // without replacement, by edge weight
+)
+
+// Samplings lists the ways of sampling.
+func Samplings() []Sampling { return []Sampling{Uniform, Replace, Weighted} }
+
 // Options says what the batches are. The zero value, with Fanouts set, gives
 // one batch an epoch with all seeds.
 type Options struct {
 	// Fanouts has one fan-out per layer from the seeds outwards, 0 for all
 	// neighbours. Without any, batches have no blocks and the seeds are the
 	// input nodes.
-	Fanouts []int
+	Fanouts  []int
+	Sampling Sampling
 	// BatchSize is the number of seeds of a batch on this rank; 0 takes all of
 	// them at once.
 	BatchSize int
@@ -122,7 +136,7 @@ func New(ds *datasets.Dataset, features *Features, seeds []int32, o Options) (*L
 	}
 	if len(o.Fanouts) > 0 {
 		s, err := graph.NewSampler(ds.Graph, graph.Options{
-			Fanouts: o.Fanouts, DropSelfLoops: o.DropSelfLoops, Degrees: o.Degrees, Scale: o.Scale,
+			Fanouts: o.Fanouts, Replace: o.Sampling == Replace, Weighted: o.Sampling == Weighted, DropSelfLoops: o.DropSelfLoops, Degrees: o.Degrees, Scale: o.Scale,
 			Transpose: true, TransposeAll: o.TransposeInput, Workers: o.Workers,
 		})
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"zerogcn/datasets"
 	"zerogcn/loader"
+	"zerogcn/sparse"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -341,8 +342,12 @@ func TestMostlyZeroFeaturesBecomeSparse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ds := &datasets.Dataset{Features: feats}
-	for _, dense := range []bool{false, true} {
+	asSparse := datasets.SparseFeatures(sparse.FromDense(x, n, d))
+	for i, dense := range []bool{false, true, false, true} {
+		ds := &datasets.Dataset{Features: feats}
+		if i >= 2 {
+			ds.Features = asSparse
+		}
 		f, err := loader.OpenFeatures(t.Context(), ds, loader.FeatureOptions{Dense: dense})
 		if err != nil {
 			t.Fatal(err)

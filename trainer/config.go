@@ -3,7 +3,9 @@ package trainer
 import (
 	"errors"
 	"fmt"
+	"slices"
 
+	"zerogcn/loader"
 	"zerogcn/model"
 	"zerogcn/model/optim"
 )
@@ -16,6 +18,9 @@ type Config struct {
 	// Fanouts has one fan-out per layer from the seeds outwards; none means
 	// whole neighbourhoods.
 	Fanouts []int `json:"fanouts"`
+	// Sampling is how neighbours are drawn, in training and in sampled
+	// evaluation.
+	Sampling loader.Sampling `json:"sampling,omitempty"`
 	// Batch is the number of seeds of a mini-batch; 0 means all of them.
 	Batch  int    `json:"batch"`
 	Epochs int    `json:"epochs"`
@@ -78,6 +83,7 @@ func (c *Config) Validate() error {
 	layers := c.Model.Layers
 	bad(len(c.Fanouts) != 0 && len(c.Fanouts) != layers && c.Model.Arch != model.MLP,
 		"%d fan-outs for %d layers: give one per layer", len(c.Fanouts), layers)
+	bad(c.Sampling != "" && !slices.Contains(loader.Samplings(), c.Sampling), "unknown sampling %q (uniform, replace or weighted)", c.Sampling)
 	bad(len(c.EvalFanouts) != 0 && len(c.EvalFanouts) != layers && c.Model.Arch != model.MLP,
 		"%d evaluation fan-outs for %d layers: give one per layer", len(c.EvalFanouts), layers)
 	bad(len(c.WeightDecay) > 1 && len(c.WeightDecay) != layers,

@@ -27,6 +27,9 @@ type DataOptions struct {
 	Symmetrize   bool   `json:"symmetrize"`
 	SelfLoops    string `json:"self_loops"` // keep (the default), remove or add
 	RowNormalize bool   `json:"row_normalize"`
+	// Dense keeps features dense that are mostly zero, for models that cannot
+	// take sparse ones.
+	Dense bool `json:"dense,omitempty"`
 
 	Workers int `json:"-"`
 }
@@ -93,7 +96,7 @@ func OpenData(ctx context.Context, o DataOptions) (d *Data, notes []Note, err er
 	if ds.Labels == nil || !ds.Labels.HasClass() {
 		return nil, notes, usage.Errorf("dataset %s: task %s is not trainable yet, only sets with one class per node are", ds.Name, ds.Task)
 	}
-	f, err := loader.OpenFeatures(ctx, ds, loader.FeatureOptions{Workers: o.Workers})
+	f, err := loader.OpenFeatures(ctx, ds, loader.FeatureOptions{Dense: o.Dense, Workers: o.Workers})
 	if err != nil {
 		return nil, notes, usage.Wrap(err)
 	}

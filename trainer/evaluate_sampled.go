@@ -37,18 +37,19 @@ type SampledEvaluator struct {
 const sampledChunk = 2048
 
 // NewSampledEvaluator prepares the sampled evaluation of the given nodes,
-// ascending. fanouts has one fan-out per layer, from the seeds outwards.
-func NewSampledEvaluator(d *Data, nodes []int32, c *model.Config, fanouts []int, seed uint64, workers int) (*SampledEvaluator, error) {
-	needs := c.Needs()
+// ascending, with a configuration's EvalFanouts and Sampling.
+func NewSampledEvaluator(d *Data, nodes []int32, c *Config) (*SampledEvaluator, error) {
+	needs, fanouts := c.Model.Needs(), c.EvalFanouts
 	if len(fanouts) != needs.Blocks {
 		return nil, fmt.Errorf("%d evaluation fan-outs for %d layers that sample", len(fanouts), needs.Blocks)
 	}
-	s, err := graph.NewSampler(d.Graph, graph.Options{Fanouts: fanouts, DropSelfLoops: needs.DropSelfLoops,
-		Degrees: needs.Degree, Scale: needs.Scale, Workers: par.Workers(workers)})
+	s, err := graph.NewSampler(d.Graph, graph.Options{Fanouts: fanouts,
+		Replace: c.Sampling == loader.Replace, Weighted: c.Sampling == loader.Weighted, DropSelfLoops: needs.DropSelfLoops,
+		Degrees: needs.Degree, Scale: needs.Scale, Workers: par.Workers(c.Workers)})
 	if err != nil {
 		return nil, err
 	}
-	return &SampledEvaluator{data: d, nodes: nodes, seed: seed, sampler: s}, nil
+	return &SampledEvaluator{data: d, nodes: nodes, seed: c.Seed, sampler: s}, nil
 }
 
 // Nodes returns the nodes that Run computes, ascending.
@@ -87,7 +88,7 @@ func (e *SampledEvaluator) Run(ctx context.Context, n *model.Network) (op.Value,
 // newInference returns the evaluator that a configuration asks for.
 func newInference(ctx context.Context, d *Data, nodes []int32, c *Config) (inference, error) {
 	if len(c.EvalFanouts) > 0 && c.Model.Needs().Blocks > 0 {
-		return NewSampledEvaluator(d, nodes, &c.Model, c.EvalFanouts, c.Seed, c.Workers)
+		return NewSampledEvaluator(d, nodes, c)
 	}
 	return NewEvaluator(ctx, d, nodes, &c.Model, c.Workers)
 }

@@ -115,7 +115,7 @@ func New(ctx context.Context, d *Data, split datasets.Split, c Config, rt Runtim
 	}
 	needs := c.Model.Needs()
 	t.loader, err = loader.New(d.Dataset, d.Features, split.Train, loader.Options{
-		Fanouts: c.fanouts(), BatchSize: c.Batch, Seed: c.Seed, DropSelfLoops: needs.DropSelfLoops,
+		Fanouts: c.fanouts(), Sampling: c.Sampling, BatchSize: c.Batch, Seed: c.Seed, DropSelfLoops: needs.DropSelfLoops,
 		Degrees: needs.Degree, Scale: needs.Scale, TransposeInput: needs.TransposeInput, Workers: par.Workers(c.Workers),
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"zerogcn/datasets"
 	"zerogcn/internal/cli"
 	"zerogcn/internal/usage"
+	"zerogcn/loader"
 	"zerogcn/model"
 	"zerogcn/model/optim"
 	"zerogcn/trainer"
@@ -46,7 +47,7 @@ func defaultOptions() *options {
 		data: trainer.DataOptions{Name: "demo", SelfLoops: "keep"},
 		train: trainer.Config{
 			Model:  model.Config{Arch: model.SAGE, Aggregator: "mean", GCNNorm: "sym", Hidden: 64, Dropout: 0.5},
-			Epochs: 10, LR: 0.003, Optimizer: optim.Adam, WeightDecay: []float64{0}, EvalEvery: 1,
+			Epochs: 10, LR: 0.003, Sampling: loader.Uniform, Optimizer: optim.Adam, WeightDecay: []float64{0}, EvalEvery: 1,
 		},
 		inputDropout: -1,
 		fanouts:      cli.Fanouts{15, 10, 5}, batch: 1024,
@@ -79,6 +80,7 @@ func (o *options) define() *cli.Flags {
 
 	fs.Group("Training")
 	fs.Var(cli.FanoutList(&o.fanouts), "fanouts", "neighbours to sample per layer, from the seeds outwards (DGL lists the reverse), or full")
+	fs.Var(cli.Choice(&t.Sampling, loader.Samplings()...), "sampling", "how neighbours are drawn: uniform (none twice), replace (with replacement) or weighted (by edge weight, none twice)")
 	fs.Var(cli.BatchSize(&o.batch), "batch", "seeds of a mini-batch, or full for all training nodes at once")
 	fs.Var(cli.Positive(&t.Epochs), "epochs", "passes over the training nodes")
 	fs.Var(cli.Float(&t.LR, cli.AboveZero), "lr", "learning rate")
@@ -169,6 +171,7 @@ func parse(args []string) (*options, error) {
 		}
 	}
 	o.data.Workers = t.Workers
+	o.data.Dense = t.Model.Arch == model.SAGE && t.Model.Aggregator == "max"
 	o.splitGiven = o.flags.Origin("split-index") != cli.Default
 	t.EnsureDefaults()
 	return o, usage.Wrap(t.Validate())
