@@ -50,7 +50,11 @@ func Load(path string) (*Library, error) {
 	if err != nil {
 		return nil, fmt.Errorf("nccl: %w: install NCCL or `pip install nvidia-nccl-cu13`, or name the file", err)
 	}
-	l := &Library{path: lib.Path}
+	return load(lib.Path, lib.Symbol)
+}
+
+func load(path string, symbol func(names ...string) (uintptr, error)) (*Library, error) {
+	l := &Library{path: path}
 	for _, s := range []struct {
 		to   *uintptr
 		name string
@@ -59,11 +63,13 @@ func Load(path string) (*Library, error) {
 		{&l.t.destroy, "ncclCommDestroy"}, {&l.t.abort, "ncclCommAbort"}, {&l.t.allReduce, "ncclAllReduce"},
 		{&l.t.broadcast, "ncclBroadcast"}, {&l.t.errorText, "ncclGetErrorString"},
 	} {
-		if *s.to, err = lib.Symbol(s.name); err != nil {
+		p, err := symbol(s.name)
+		if err != nil {
 			return nil, fmt.Errorf("nccl: %w", err)
 		}
+		*s.to = p
 	}
-	l.t.lastError, _ = lib.Symbol("ncclGetLastError") // since 2.13
+	l.t.lastError, _ = symbol("ncclGetLastError") // since 2.13
 	purego.RegisterFunc(&l.initRank, l.t.initRank)
 	v := new(int32)
 	if err := l.check("ncclGetVersion", dynlib.Call(l.t.version, uintptr(unsafe.Pointer(v)))); err != nil {

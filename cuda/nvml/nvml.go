@@ -26,7 +26,7 @@ var ErrUnsupported = errors.New("nvml: reading not supported here")
 
 // Library is a loaded and initialised NVML.
 type Library struct {
-	lib    *dynlib.Library
+	symbol func(names ...string) (uintptr, error)
 	mu     sync.RWMutex
 	closed bool
 }
@@ -37,7 +37,11 @@ func Load() (*Library, error) {
 	if err != nil {
 		return nil, fmt.Errorf("nvml: %w", err)
 	}
-	l := &Library{lib: lib}
+	return load(lib.Symbol)
+}
+
+func load(symbol func(names ...string) (uintptr, error)) (*Library, error) {
+	l := &Library{symbol: symbol}
 	if err := l.call("nvmlInit_v2"); err != nil {
 		return nil, err
 	}
@@ -53,7 +57,7 @@ func (l *Library) call(name string, a ...uintptr) error {
 	if l.closed {
 		return fmt.Errorf("nvml: %w", cuda.ErrClosed)
 	}
-	f, err := l.lib.Symbol(name)
+	f, err := l.symbol(name)
 	if err != nil {
 		return fmt.Errorf("%w (%v)", ErrUnsupported, err)
 	}
