@@ -35,7 +35,15 @@ const (
 var demoGenerator = Generator{
 	Name:     "demo",
 	Describe: "synthetic: 12,000 nodes in 8 planted communities, 64 noisy features; made on the spot",
+	Check:    checkDemo,
 	Open:     openDemo,
+}
+
+func checkDemo(args string) error {
+	if args != "" {
+		return usageErrorf("dataset demo%s: demo takes no parameters; see synthetic:products?nodes=…", args)
+	}
+	return nil
 }
 
 // openDemo makes the demo: a planted-partition graph (Condon and Karp,
@@ -45,8 +53,8 @@ var demoGenerator = Generator{
 // same everywhere: all of it comes from Philox words by integer arithmetic and
 // single multiplications.
 func openDemo(ctx context.Context, args string, o Options) (*Dataset, error) {
-	if args != "" {
-		return nil, usageErrorf("dataset demo%s: demo takes no parameters; see synthetic:products?nodes=…", args)
+	if err := checkDemo(args); err != nil {
+		return nil, err
 	}
 	class, members := demoClassOf()
 	g, err := demoGraph(ctx, class, members, o.Workers)
@@ -122,17 +130,30 @@ func demoFeatures(class []int32, w par.Workers) []float32 {
 }
 
 // normalRow fills row with nearly normal values of mean 0 and variance 1: sums
-// of four 16-bit words (Irwin-Hall), which integers add exactly on every
-// machine. A Philox block gives two.
+// of four bytes (Irwin-Hall), which integers add exactly on every machine. A
+// Philox block gives four.
 func normalRow(row []float32, s philox.Stream, item uint32) {
-	// The sum of four uniforms on {0 … 65535} has mean 131070 and variance
-	// (65536² - 1)/3.
-	const scale = 1 / 37837.2274
-	for j := 0; j < len(row); j += 2 {
-		r := s.Words(item, uint32(j/2))
-		row[j] = float32(int32(r[0]&0xFFFF+r[0]>>16+r[1]&0xFFFF+r[1]>>16)-131070) * scale
-		if j+1 < len(row) {
-			row[j+1] = float32(int32(r[2]&0xFFFF+r[2]>>16+r[3]&0xFFFF+r[3]>>16)-131070) * scale
+	// The sum of four uniforms on {0 … 255} has mean 510 and variance
+	// (256² - 1)/3.
+	const scale = 1 / 147.8005413
+	for j := uint32(0); len(row) > 0; j++ {
+		r := s.Words(item, j)
+		if len(row) >= 4 {
+			row[0], row[1] = scale*float32(bytesSum(r[0])-510), scale*float32(bytesSum(r[1])-510)
+			row[2], row[3] = scale*float32(bytesSum(r[2])-510), scale*float32(bytesSum(r[3])-510)
+			row = row[4:]
+			continue
 		}
+		for i := range row {
+			row[i] = scale * float32(bytesSum(r[i])-510)
+		}
+		return
 	}
+}
+
+// bytesSum adds the four bytes of a word.
+func bytesSum(w uint32) int32 {
+	const even = 0x00FF00FF
+	pairs := w&even + w>>8&even
+	return int32(pairs&0xFFFF + pairs>>16)
 }

@@ -10,13 +10,13 @@ import (
 // knows, without reading it: a check for command lines, done in microseconds.
 func Find(name string, o Options) error {
 	if name == "" {
-		return usageErrorf("no dataset named: give a path, or a name that `dataset list` prints")
+		return errNoName
 	}
-	if _, _, ok := findGenerator(name); ok {
+	if g, args, ok := findGenerator(name); ok {
 		if o.Format != "" {
 			return usageErrorf("dataset %s is made on the spot: -format does not apply", name)
 		}
-		return nil
+		return g.Check(args)
 	}
 	src, err := locate(name, o)
 	if err != nil {

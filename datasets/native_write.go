@@ -153,15 +153,20 @@ func (fw *folderWriter) features(f *Features) error {
 		if err != nil {
 			return err
 		}
-		per := max(1, chunkBytes/f.RowBytes())
-		buf := make([]byte, min(per, f.Rows)*f.RowBytes())
-		for lo := 0; lo < f.Rows; lo += per {
-			hi := min(f.Rows, lo+per)
-			part := buf[:(hi-lo)*f.RowBytes()]
-			if err := f.ReadRows(fw.ctx, lo, hi, part); err != nil {
+		// A slab is read by all workers, then written. Features that are computed
+		// or converted as they are read take more time than the disk.
+		rb := f.RowBytes()
+		tile := max(1, (1<<20)/rb)
+		slab := 32 * tile
+		buf := make([]byte, min(slab, f.Rows)*rb)
+		for first := 0; first < f.Rows; first += slab {
+			n := min(slab, f.Rows-first)
+			if err := eachTile(fw.ctx, fw.w, n, tile, func(lo, hi int) error {
+				return f.ReadRows(fw.ctx, first+lo, first+hi, buf[lo*rb:hi*rb])
+			}); err != nil {
 				return err
 			}
-			if _, err := nw.Write(part); err != nil {
+			if _, err := nw.Write(buf[:n*rb]); err != nil {
 				return err
 			}
 		}

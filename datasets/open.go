@@ -2,13 +2,12 @@ package datasets
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"zerogcn/internal/par"
+	"zerogcn/internal/usage"
 )
 
 // Options say how Open finds and reads a dataset. The zero value is useful.
@@ -50,7 +49,7 @@ func Open(ctx context.Context, name string, o Options) (*Dataset, error) {
 		return nil, err
 	}
 	if name == "" {
-		return nil, usageErrorf("no dataset named: give a path, or a name that `dataset list` prints")
+		return nil, errNoName
 	}
 	if g, args, ok := findGenerator(name); ok {
 		if o.Format != "" {
@@ -58,17 +57,9 @@ func Open(ctx context.Context, name string, o Options) (*Dataset, error) {
 		}
 		return g.Open(ctx, args, o)
 	}
-	path := name
-	src, err := newSource(path)
-	if errors.Is(err, fs.ErrNotExist) && isBareName(name) {
-		path = filepath.Join(o.root(), name)
-		src, err = newSource(path)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, notFound(name, o)
-	}
+	src, err := locate(name, o)
 	if err != nil {
-		return nil, usageErrorf("dataset %s: %w", name, err)
+		return nil, err
 	}
 	f, err := recognise(src, o.Format)
 	if err != nil {
@@ -76,6 +67,8 @@ func Open(ctx context.Context, name string, o Options) (*Dataset, error) {
 	}
 	return f.Open(ctx, src, o)
 }
+
+var errNoName = usage.Errorf("no dataset named: give a path, or a name that `dataset list` prints")
 
 func isBareName(name string) bool {
 	return !strings.ContainsRune(name, filepath.Separator) && !strings.HasPrefix(name, ".")
@@ -123,12 +116,15 @@ func recognise(s *Source, want string) (Format, error) {
 type Generator struct {
 	Name     string
 	Describe string
-	Open     func(ctx context.Context, args string, o Options) (*Dataset, error)
+	// Check looks at the arguments without making anything.
+	Check func(args string) error
+	Open  func(ctx context.Context, args string, o Options) (*Dataset, error)
 }
 
 // generators is the table of sets made on the spot.
 var generators = []Generator{
 	demoGenerator,
+	syntheticGenerator,
 }
 
 // Generators returns the sets made on the spot.
