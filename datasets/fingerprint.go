@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash"
 	"slices"
+	"sync"
 	"unsafe"
 
 	"zerogcn/internal/par"
@@ -80,7 +81,13 @@ type treeHash struct {
 	w   par.Workers
 	top hash.Hash
 	err error
+	// buffers are *rowBuffer: garbage of the table's size would let the heap
+	// grow far beyond the set.
+	buffers sync.Pool
 }
+
+// rowBuffer holds the rows of a chunk, and what is hashed of them.
+type rowBuffer struct{ rows, pieces []byte }
 
 // array hashes n items, per of them to a chunk; emit writes the items [lo, hi).
 func (h *treeHash) array(name string, shape []int, n, per int, emit func(to hash.Hash, lo, hi int) error) {
@@ -161,13 +168,18 @@ func (h *treeHash) features(f *Features) {
 			hashSparseRows(to, f, lo, hi)
 			return nil
 		}
-		buf := make([]byte, (hi-lo)*rb)
-		if err := f.ReadRows(h.ctx, lo, hi, buf); err != nil {
+		b, _ := h.buffers.Get().(*rowBuffer)
+		if b == nil {
+			b = &rowBuffer{make([]byte, per*rb), make([]byte, 0, per*(rb+4*(rb/zeroRun+1)+4))}
+		}
+		defer h.buffers.Put(b)
+		rows := b.rows[:(hi-lo)*rb]
+		if err := f.ReadRows(h.ctx, lo, hi, rows); err != nil {
 			return err
 		}
-		out := make([]byte, 0, (hi-lo)*(rb+4*(rb/zeroRun+1)+4))
+		out := b.pieces[:0]
 		for r := range hi - lo {
-			out = appendPieces(out, buf[r*rb:(r+1)*rb], lo+r)
+			out = appendPieces(out, rows[r*rb:(r+1)*rb], lo+r)
 		}
 		to.Write(out)
 		return nil
