@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"syscall"
+	"time"
 
 	"zerogcn/internal/usage"
 )
@@ -20,11 +21,17 @@ const (
 	ExitDone        = 0
 	ExitFailed      = 1
 	ExitUsage       = 2   // bad usage or bad input: see package usage
-	ExitInterrupted = 130 // SIGINT or SIGTERM ended the run early
+	ExitInterrupted = 130 // a signal ended the run early
 )
 
+// settle is how long after the first signal another counts as the same one:
+// timeout(1) sends its signal to the process and then to its whole group, and
+// that must not cost the checkpoint.
+const settle = 500 * time.Millisecond
+
 // Main runs a command and ends the process. Its context is cancelled by the
-// first SIGINT or SIGTERM; a second one ends the process at once. An error is
+// first SIGINT, SIGTERM or SIGHUP (unless that is ignored, as under nohup); a
+// second one, at least half a second later, ends the process at once. An error is
 // printed to standard error, one line per fault, each after the command's
 // name, and decides the exit code:
 //
@@ -39,6 +46,9 @@ const (
 func Main(command string, run func(ctx context.Context) error) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	os.Exit(runMain(command, run, signals, os.Stderr, os.Exit))
 }
 
@@ -58,10 +68,16 @@ func runMain(command string, run func(ctx context.Context) error, signals <-chan
 		case <-done:
 			return
 		}
-		select {
-		case <-signals:
-			exit(ExitInterrupted)
-		case <-done:
+		for first := time.Now(); ; {
+			select {
+			case <-signals:
+				if time.Since(first) >= settle {
+					exit(ExitInterrupted)
+					return
+				}
+			case <-done:
+				return
+			}
 		}
 	})
 	err := guarded(ctx, run, out)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -65,8 +66,11 @@ func TestScripts(t *testing.T) {
 }
 
 func TestRunMain(t *testing.T) {
-	interrupted := make(chan os.Signal, 1)
+	interrupted := make(chan os.Signal, 2)
 	interrupted <- os.Interrupt
+	twice := make(chan os.Signal, 2)
+	twice <- os.Interrupt
+	twice <- os.Interrupt
 	tests := []struct {
 		name    string
 		err     error
@@ -79,6 +83,8 @@ func TestRunMain(t *testing.T) {
 		{name: "cancelled without a signal", err: context.Canceled, code: ExitFailed, stderr: "x: context canceled\n"},
 		{name: "faults", err: Faults{errors.New("a"), usage.Errorf("b")}, code: ExitUsage, stderr: "x: a\nx: b\n"},
 		{name: "two causes", err: fmt.Errorf("%w, then %w", errors.New("a"), errors.New("b")), code: ExitFailed, stderr: "x: a, then b\n"},
+		{name: "two signals in one instant", err: context.Canceled, signals: twice, code: ExitInterrupted,
+			stderr: "x: interrupt: stopping; once more stops at once\n"},
 		{name: "failed after a signal", err: errors.New("disk full"), signals: interrupted, code: ExitFailed,
 			stderr: "x: interrupt: stopping; once more stops at once\nx: disk full\n"},
 	}
@@ -88,6 +94,9 @@ func TestRunMain(t *testing.T) {
 			code := runMain("x", func(ctx context.Context) error {
 				if test.signals != nil {
 					<-ctx.Done()
+				}
+				for len(test.signals) > 0 { // until Main has seen them all
+					time.Sleep(time.Millisecond)
 				}
 				return test.err
 			}, test.signals, &stderr, func(int) { t.Error("exit called") })

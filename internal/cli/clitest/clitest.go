@@ -20,6 +20,10 @@ import (
 // its signals.
 const patience = 60 * time.Second
 
+// apart is the time between two signals: enough for the second to count as one
+// of its own, see cli.Main.
+const apart = 700 * time.Millisecond
+
 // Commands returns the commands for testscript.Params.Cmds:
 //
 //	exits CODE COMMAND [ARGS...]
@@ -30,8 +34,8 @@ const patience = 60 * time.Second
 //	signal CODE READY SIGNALS COMMAND [ARGS...]
 //
 // starts a command, waits until its output (standard output and standard error
-// together) holds the text READY, sends it SIGNALS (INT, TERM, KILL; several
-// with commas between) and waits for it to end with CODE (-1 if a signal ended
+// together) holds the text READY, sends it SIGNALS (INT, TERM, HUP, KILL;
+// several with commas between, sent some time apart) and waits for it to end with CODE (-1 if a signal ended
 // it). The output lands in the file output.txt.
 func Commands() map[string]func(ts *testscript.TestScript, neg bool, args []string) {
 	return map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "signal": signal}
@@ -56,7 +60,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-var signals = map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}
+var signals = map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL}
 
 func signal(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 4 {
@@ -88,10 +92,10 @@ func signal(ts *testscript.TestScript, neg bool, args []string) {
 	for i, name := range strings.Split(args[2], ",") {
 		sig, ok := signals[name]
 		if !ok {
-			stop("was to get the signal " + name + ", which is none of INT, TERM, KILL")
+			stop("was to get the signal " + name + ", which is none of INT, TERM, HUP, KILL")
 		}
 		if i > 0 {
-			time.Sleep(100 * time.Millisecond) // equal signals in one instant are merged
+			time.Sleep(apart)
 		}
 		cmd.Process.Signal(sig)
 	}
