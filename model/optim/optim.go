@@ -60,6 +60,26 @@ const tileSize = 1 << 14
 // New returns an optimiser for buffers of n elements. Segments must be ascending,
 // disjoint and within [0, n); elements in none have no weight decay.
 func New(n int, segments []Segment, o Options) (*Optimizer, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	segments, err := cover(n, segments)
+	if err != nil {
+		return nil, err
+	}
+	z := &Optimizer{opt: o, segments: segments}
+	z.tileFn = z.tile
+	switch o.moments() {
+	case 2:
+		z.m, z.v = make([]float32, n), make([]float32, n)
+	case 1:
+		z.m = make([]float32, n)
+	}
+	return z, nil
+}
+
+// complete fills in defaults and reports what does not go together.
+func (o *Options) complete() error {
 	if o.Kind == "" {
 		o.Kind = Adam
 	}
@@ -72,8 +92,35 @@ func New(n int, segments []Segment, o Options) (*Optimizer, error) {
 	if o.Epsilon == 0 {
 		o.Epsilon = 1e-8
 	}
-	z := &Optimizer{opt: o}
-	z.tileFn = z.tile
+	switch o.Kind {
+	case Adam, AdamW:
+	case SGD:
+		if o.Nesterov && o.Momentum == 0 {
+			return fmt.Errorf("optim: Nesterov's momentum needs a momentum above 0")
+		}
+	default:
+		return fmt.Errorf("optim: unknown optimiser %q (adam, adamw or sgd)", o.Kind)
+	}
+	return nil
+}
+
+// moments returns how many buffers the optimiser keeps.
+func (o *Options) moments() int {
+	switch {
+	case o.Kind != SGD:
+		return 2
+	case o.Momentum != 0:
+		return 1
+	}
+	return 0
+}
+
+// momentNames are the names of State, by the number of moments.
+var momentNames = [...][]string{nil, {"momentum_buffer"}, {"exp_avg", "exp_avg_sq"}}
+
+// cover checks segments and fills the gaps with ones without decay.
+func cover(n int, segments []Segment) ([]Segment, error) {
+	var all []Segment
 	at := 0
 	for _, s := range segments {
 		if s.Lo < at || s.Hi < s.Lo || s.Hi > n {
@@ -83,28 +130,15 @@ func New(n int, segments []Segment, o Options) (*Optimizer, error) {
 			return nil, fmt.Errorf("optim: weight decay %g is negative", s.WeightDecay)
 		}
 		if s.Lo > at {
-			z.segments = append(z.segments, Segment{Lo: at, Hi: s.Lo})
+			all = append(all, Segment{Lo: at, Hi: s.Lo})
 		}
-		z.segments = append(z.segments, s)
+		all = append(all, s)
 		at = s.Hi
 	}
 	if at < n {
-		z.segments = append(z.segments, Segment{Lo: at, Hi: n})
+		all = append(all, Segment{Lo: at, Hi: n})
 	}
-	switch o.Kind {
-	case Adam, AdamW:
-		z.m, z.v = make([]float32, n), make([]float32, n)
-	case SGD:
-		if o.Nesterov && o.Momentum == 0 {
-			return nil, fmt.Errorf("optim: Nesterov's momentum needs a momentum above 0")
-		}
-		if o.Momentum != 0 {
-			z.m = make([]float32, n)
-		}
-	default:
-		return nil, fmt.Errorf("optim: unknown optimiser %q (adam, adamw or sgd)", o.Kind)
-	}
-	return z, nil
+	return all, nil
 }
 
 // Step updates the parameters by the gradients at learning rate lr. It
@@ -134,11 +168,9 @@ func (z *Optimizer) tile(_, lo, hi int) {
 // p -= lr/(1-β1ᵗ) · m / (√v/√(1-β2ᵗ) + ε).
 func (z *Optimizer) adam(p, g, m, v []float32, lr, decay float64) {
 	g, m, v = g[:len(p)], m[:len(p)], v[:len(p)]
-	t := float64(z.steps)
 	b1, b2 := float32(z.opt.Beta1), float32(z.opt.Beta2)
 	c1, c2 := float32(1-z.opt.Beta1), float32(1-z.opt.Beta2)
-	size := float32(lr / (1 - math.Pow(z.opt.Beta1, t)))
-	root := float32(1 / math.Sqrt(1-math.Pow(z.opt.Beta2, t)))
+	size, root := z.opt.corrected(z.steps, lr)
 	eps := float32(z.opt.Epsilon)
 	join, shrink := float32(decay), float32(1)
 	if z.opt.Kind == AdamW {
@@ -151,6 +183,12 @@ func (z *Optimizer) adam(p, g, m, v []float32, lr, decay float64) {
 		v[i] = b2*v[i] + c2*d*d
 		p[i] = x - size*m[i]/(float32(math.Sqrt(float64(v[i])))*root+eps)
 	}
+}
+
+// corrected returns Adam's step size and the factor of the root at step t, with
+// the bias corrections in them.
+func (o *Options) corrected(t int64, lr float64) (size, root float32) {
+	return float32(lr / (1 - math.Pow(o.Beta1, float64(t)))), float32(1 / math.Sqrt(1-math.Pow(o.Beta2, float64(t))))
 }
 
 func (z *Optimizer) sgd(p, g []float32, lo int, lr, decay float64) {
@@ -182,11 +220,13 @@ func (z *Optimizer) SetSteps(n int64) { z.steps = n }
 // "momentum_buffer" of SGD with momentum. The slices alias the optimiser's own:
 // copying into them restores a state.
 func (z *Optimizer) State() map[string][]float32 {
-	switch {
-	case z.v != nil:
-		return map[string][]float32{"exp_avg": z.m, "exp_avg_sq": z.v}
-	case z.m != nil:
-		return map[string][]float32{"momentum_buffer": z.m}
+	names := momentNames[z.opt.moments()]
+	if len(names) == 0 {
+		return nil
 	}
-	return nil
+	state := map[string][]float32{names[0]: z.m}
+	if z.v != nil {
+		state[names[1]] = z.v
+	}
+	return state
 }
