@@ -93,7 +93,10 @@ func OpenData(ctx context.Context, o DataOptions) (d *Data, notes []Note, err er
 			return nil, notes, err
 		}
 	}
-	if ds.Labels == nil || !ds.Labels.HasClass() {
+	if ds.Labels == nil {
+		return nil, notes, usage.Errorf("dataset %s has no labels: there is nothing to learn", ds.Name)
+	}
+	if !ds.Labels.HasClass() {
 		return nil, notes, usage.Errorf("dataset %s: task %s is not trainable yet, only sets with one class per node are", ds.Name, ds.Task)
 	}
 	f, err := loader.OpenFeatures(ctx, ds, loader.FeatureOptions{Dense: o.Dense, Workers: o.Workers})
