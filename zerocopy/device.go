@@ -11,15 +11,33 @@ import (
 	"unsafe"
 
 	"zerogcn/cuda"
+	"zerogcn/dtype"
 	"zerogcn/internal/par"
 	"zerogcn/internal/usage"
 )
 
-// defaultBlocks is the grid of gathers over PCIe. With two rows in flight for
-// each group of lanes, 8 blocks of 1,024 threads saturate a PCIe 5 link at every
-// row width from 128 bytes; more blocks gain nothing and take SMs from the
-// kernels that run beside the gather (docs/gather.md).
-const defaultBlocks = 8
+// The grids of gathers over PCIe, in blocks of 1,024 threads. With two rows in
+// flight for each group of lanes, 8 blocks saturate a PCIe 5 link with float32
+// rows of any width from 128 bytes; more gain nothing and take SMs from the
+// kernels that run beside the gather. Narrow types, whose rows are widened, and
+// merged batches, whose destinations are looked up, wait longer for each row;
+// cached gathers also have rows in flight that do not load the link
+// (docs/gather.md).
+const (
+	plainBlocks = 8
+	moreBlocks  = 12
+)
+
+// defaultBlocks is the grid where the caller leaves it open.
+func defaultBlocks(mode Mode, dt dtype.Type, sms int) int {
+	switch {
+	case mode == Device:
+		return 2 * sms // nothing comes over the link
+	case mode == Cached || dt != dtype.Float32:
+		return moreBlocks
+	}
+	return plainBlocks
+}
 
 // DeviceOptions adjusts a DeviceGatherer. The zero value is ready for use and
 // means Auto.
@@ -30,8 +48,9 @@ type DeviceOptions struct {
 	// Hybrid, and that fill device memory at start; 0 means GOMAXPROCS. Auto
 	// considers those modes only if it is not negative.
 	Workers int
-	// Blocks is the grid of 1,024-thread blocks, so the SMs taken; 0 means 8,
-	// or what Auto finds best up to 16, and the whole GPU in mode Device.
+	// Blocks is the grid of 1,024-thread blocks, so the SMs taken; 0 means 8
+	// or 12 by mode and type, or what Auto finds best up to 16, and the whole GPU
+	// in mode Device.
 	Blocks int
 	// CacheBytes is the device memory for rows: the prefix that Cached holds;
 	// for Auto the most that it may use, so that 0 excludes Device and Cached.
@@ -210,10 +229,7 @@ func (g *DeviceGatherer) prepare(ctx context.Context, mode Mode) error {
 	}
 	g.mode = mode
 	if g.opt.Blocks == 0 {
-		g.blocks = defaultBlocks
-		if mode == Device {
-			g.blocks = 2 * g.dev.Properties().SMs
-		}
+		g.blocks = defaultBlocks(mode, g.t.dt, g.dev.Properties().SMs)
 	}
 	return nil
 }

@@ -128,11 +128,8 @@ var kernelTable = [...]struct {
 	shape        kernelShape
 	aligned, any string
 }{
-	{kernelShape{8, 1, 1}, "gather_a8_1_1", "gather_v8_1_1"},
 	{kernelShape{8, 1, 2}, "gather_a8_1_2", "gather_v8_1_2"},
-	{kernelShape{16, 1, 1}, "gather_a16_1_1", "gather_v16_1_1"},
 	{kernelShape{16, 1, 2}, "gather_a16_1_2", "gather_v16_1_2"},
-	{kernelShape{32, 1, 1}, "gather_a32_1_1", "gather_v32_1_1"},
 	{kernelShape{32, 1, 2}, "gather_a32_1_2", "gather_v32_1_2"},
 	{kernelShape{32, 2, 1}, "gather_a32_2_1", "gather_v32_2_1"},
 	{kernelShape{32, 4, 1}, "gather_a32_4_1", "gather_v32_4_1"},

@@ -177,6 +177,9 @@ func (g *DeviceGatherer) gatherMerged(ctx context.Context, s *cuda.Stream, total
 	if g.mode != Hybrid || g.mergedInPlace {
 		r := g.launchFor()
 		r.ids, r.dstOf, r.dstBits, r.n = m.sorted.Ptr(), m.dstOf.Ptr(), m.bits, total
+		if g.opt.Blocks == 0 {
+			r.blocks = max(r.blocks, moreBlocks)
+		}
 		return g.kern.launch(s, &r)
 	}
 	b := Batch{N: total, IDs: m.sorted.Ptr()}

@@ -56,6 +56,17 @@ template <int DT, bool kAligned> DEV void store(float *row, i32 first, i32 width
   }
 }
 
+// Position of a group's i-th row among n: rows are dealt round-robin to groups.
+// Folded, they are dealt from both ends in turn: where ascending ids begin with
+// rows in device memory and end with rows in host memory, that keeps the link
+// busy all the time. -1 past the end.
+DEV i32 position(u32 i, u32 group, u32 groups, u32 n, bool folded) {
+  i64 p = (i64)(folded ? i >> 1 : i) * groups + group;
+  if (!folded) return p < n ? (i32)p : -1;
+  if (i & 1) return p < n / 2 ? (i32)(n - 1 - (u32)p) : -1;
+  return p < (n + 1) / 2 ? (i32)p : -1;
+}
+
 // A gather by groups of G lanes; each lane loads U vectors of a row at once,
 // and each group has R rows in flight.
 template <bool kAligned, int G, int U, int R>
@@ -63,42 +74,38 @@ DEV void gather(float *dst, const u64 *dst_of, u64 table, u64 hot, i32 hot_rows,
                 const i32 *ids, i64 n, i64 first, i32 rows, i32 width, i32 dt, u64 *bad) {
   const int shift = dt == kF32 ? 2 : dt == kI8 ? 0 : 1; // log2 of the element's bytes
   const i32 row_bytes = width << shift;
-  const i64 groups = grid_threads() / G;
+  const bool folded = hot_rows > 0 && hot_rows < rows;
+  const u32 groups = (u32)(grid_threads() / G), group = (u32)(grid_thread() / G);
   const i32 lane = (i32)(thread_x() % G) * 16;
-  i64 p = grid_thread() / G;
+  // What the next rows need is loaded before this turn's rows, so that only
+  // the rows themselves are waited for.
+  i32 pos[R];
   i32 id[R];
-#pragma unroll
-  for (int j = 0; j < R; j++) {
-    i64 q = p + j * groups;
-    id[j] = q < n ? (ids ? ids[q] : (i32)q) : 0;
+  u64 to[R];
+#define FETCH(I)                                                                        \
+  _Pragma("unroll") for (int j = 0; j < R; j++) {                                       \
+    pos[j] = position((I) + j, group, groups, (u32)n, folded);                               \
+    id[j] = pos[j] < 0 ? 0 : ids ? ids[pos[j]] : pos[j];                                \
+    to[j] = pos[j] < 0 ? 0 : dst_of ? dst_of[pos[j]] : (u64)(dst + (i64)pos[j] * width); \
   }
-  for (; p < n; p += R * groups) {
+  FETCH(0)
+  for (u32 i = R; pos[0] >= 0; i += R) {
     u64 src[R];
     float *row[R];
     float scale[R];
     bool live[R];
 #pragma unroll
     for (int j = 0; j < R; j++) {
-      i64 q = p + j * groups;
-      live[j] = q < n;
-      row[j] = dst + q * width;
-      if (live[j] && dst_of) {
-        row[j] = (float *)dst_of[q];
-        live[j] = row[j] != nullptr;
-      }
+      row[j] = (float *)to[j];
+      live[j] = pos[j] >= 0 && !(dst_of && to[j] == 0);
       if (live[j] && (u32)id[j] >= (u32)rows) {
         live[j] = false;
-        if (lane == 0) atomic_min(bad, (u64)(first + q) << 32 | (u32)id[j]);
+        if (lane == 0) atomic_min(bad, (u64)(first + pos[j]) << 32 | (u32)id[j]);
       }
       src[j] = (id[j] < hot_rows ? hot : table) + (u64)(u32)id[j] * (u32)row_bytes;
       scale[j] = live[j] && scales ? scales[id[j]] : 1.0f;
     }
-    i32 next[R];
-#pragma unroll
-    for (int j = 0; j < R; j++) {
-      i64 q = p + (R + j) * groups;
-      next[j] = q < n ? (ids ? ids[q] : (i32)q) : 0;
-    }
+    FETCH(i)
     // The loop runs once unless rows are longer than the group's reach.
     for (i32 at = 0; at < row_bytes + 128; at += G * U * 16) {
       uint4 v[R][U];
@@ -122,14 +129,15 @@ DEV void gather(float *dst, const u64 *dst_of, u64 table, u64 hot, i32 hot_rows,
       default: STORE_ALL(kI8) break;
       }
     }
-#pragma unroll
-    for (int j = 0; j < R; j++) id[j] = next[j];
   }
 }
+#undef FETCH
+#undef STORE_ALL
 
 // gather_[av]G_U_R: a needs a width that is a multiple of 4, rows that begin at
-// multiples of 4 elements and 16-byte aligned destinations; v takes anything. G × U × 16 bytes should reach over a row plus its offset in the
-// first line. ids null means p itself; dst_of null means dst + p × width, and
+// multiples of 4 elements and 16-byte aligned destinations; v takes anything.
+// G × U × 16 bytes should reach over a row plus its offset in the first line.
+// n is below 2^31. ids null means p itself; dst_of null means dst + p × width, and
 // an address of 0 in it skips the row; rows with an id below hot_rows are read
 // at hot, others at table, both at row id; scales is null unless int8. bad
 // becomes the least (first + p) << 32 | id of the ids that are not rows.
@@ -140,11 +148,8 @@ DEV void gather(float *dst, const u64 *dst_of, u64 table, u64 hot, i32 hot_rows,
     gather<ALIGNED, G, U, R>(dst, dst_of, table, hot, hot_rows, scales, ids, n, first, rows, width, dt, bad);           \
   }
 #define GATHER_BOTH(G, U, R) GATHER(gather_a##G##_##U##_##R, true, G, U, R) GATHER(gather_v##G##_##U##_##R, false, G, U, R)
-GATHER_BOTH(8, 1, 1)
 GATHER_BOTH(8, 1, 2)
-GATHER_BOTH(16, 1, 1)
 GATHER_BOTH(16, 1, 2)
-GATHER_BOTH(32, 1, 1)
 GATHER_BOTH(32, 1, 2)
 GATHER_BOTH(32, 2, 1)
 GATHER_BOTH(32, 4, 1)
