@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"math"
 
 	G "gorgonia.org/gorgonia"
 
@@ -30,10 +31,13 @@ type Network struct {
 	train   *runner
 	infer   *runner
 	layers  []*runner
+	replay  exec.Replay // of Step, on a device, from its second run on
 }
 
 // New compiles a network and initialises its parameters from the seed. The
-// configuration's errors are the user's to mend.
+// configuration's errors are the user's to mend. With a DeviceBackend the
+// parameters lie in device memory, and so must what Inputs hold; Close the network
+// before the back end.
 func New(c Config, b exec.Backend, seed uint64) (*Network, error) {
 	c.EnsureDefaults()
 	if err := c.Validate(); err != nil {
@@ -41,25 +45,87 @@ func New(c Config, b exec.Backend, seed uint64) (*Network, error) {
 	}
 	n := &Network{Config: c, Params: newParams(&c), backend: b, layers: make([]*runner, c.Layers)}
 	n.Params.Init(seed)
+	if d, ok := b.(exec.DeviceBackend); ok {
+		if err := n.Params.place(d); err != nil {
+			n.Params.free()
+			return nil, err
+		}
+	}
 	return n, nil
 }
 
 // Train computes the loss of a batch and leaves the gradient of every parameter
-// in Params.Grad. On an error the gradients are undefined.
+// in Params.Grad, or at Params.DeviceGrad, where it only queues the work. On an
+// error the gradients are undefined.
 func (n *Network) Train(in *Input) error {
+	r, err := n.training()
+	if err != nil {
+		return err
+	}
+	return r.run(in)
+}
+
+// training returns the program of Train.
+func (n *Network) training() (*runner, error) {
 	if n.train == nil {
 		r, err := n.compile(0, n.Config.Layers, true)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		n.train = r
 	}
-	return n.train.run(in)
+	return n.train, nil
 }
 
-// Loss returns the loss of the last Train: the sum over the batch's labelled
-// items divided by the labels' count.
-func (n *Network) Loss() float64 { return float64(n.train.program.Output(0).Data[0]) }
+// Step is Train and then update, which applies an optimiser to the gradients. On
+// a device it launches both as one, from its second run on, which saves most of
+// the cost of the launches; update must then only queue work, and its arguments
+// may change from step to step.
+func (n *Network) Step(in *Input, update func() error) error {
+	d, ok := n.backend.(exec.DeviceBackend)
+	if !ok || n.replay == nil {
+		// The first run on a device loads kernels and makes room, which cannot be
+		// recorded.
+		if err := n.Train(in); err != nil {
+			return err
+		}
+		if ok {
+			n.replay = d.NewReplay()
+		}
+		return update()
+	}
+	if err := n.train.bind(in); err != nil {
+		return err
+	}
+	if err := n.train.program.Prepare(); err != nil {
+		return err
+	}
+	return n.replay.Run(func() error {
+		if err := n.train.program.Execute(); err != nil {
+			return err
+		}
+		return update()
+	})
+}
+
+// Loss returns the loss of the last Train or Step: the sum over the batch's
+// labelled items divided by the labels' count. On a device it waits for it, and is
+// NaN if the device fails; LossValue does not wait.
+func (n *Network) Loss() float64 {
+	v := n.LossValue()
+	if v.Data != nil {
+		return float64(v.Data[0])
+	}
+	var loss [1]float32
+	if n.Params.device == nil || n.Params.device.Download(loss[:], v.Dev) != nil {
+		return math.NaN() // every later call on the device reports the failure
+	}
+	return float64(loss[0])
+}
+
+// LossValue returns the loss where it is: for a device, the address of a float32
+// that holds it once the queued work is done, until the next Train or Step.
+func (n *Network) LossValue() *op.Value { return n.train.program.Output(0) }
 
 // Infer returns the network's output rows for a batch's innermost targets,
 // without dropout.
@@ -106,10 +172,16 @@ func (n *Network) Programs() []*exec.Program {
 
 // Close gives the back end's memory back.
 func (n *Network) Close() {
+	if n.replay != nil {
+		// It can fail only where the device has, which other calls report.
+		_ = n.replay.Close()
+		n.replay = nil
+	}
 	for _, p := range n.Programs() {
 		p.Close()
 	}
 	n.train, n.infer, n.layers = nil, nil, nil
+	n.Params.free()
 }
 
 // runner is a stack with its program.
@@ -134,21 +206,26 @@ func (n *Network) compile(lo, hi int, training bool) (*runner, error) {
 		return nil, fmt.Errorf("model: compiling %s: %w", n.Config.Arch, err)
 	}
 	for i := range s.grads {
-		p.BindOutput(i+1, exec.HostBuffer(n.Params.GradView(i)))
+		p.BindOutput(i+1, n.Params.gradBuffer(i))
 	}
 	for i, node := range s.nodes {
 		if v := p.Input(node); v != nil {
-			shape := n.Params.List[i].Shape
-			*v = op.Matrix(1, shape[0], n.Params.View(i))
-			if len(shape) == 2 {
-				v.Rows, v.Cols = shape[0], shape[1]
-			}
+			*v = n.Params.value(i)
 		}
 	}
 	return &runner{stack: s, program: p}, nil
 }
 
+// run executes the program on a batch.
 func (r *runner) run(in *Input) error {
+	if err := r.bind(in); err != nil {
+		return err
+	}
+	return r.program.Run()
+}
+
+// bind sets the program's inputs to a batch's.
+func (r *runner) bind(in *Input) error {
 	if len(in.Blocks) != len(r.blocks) {
 		return fmt.Errorf("model: %d blocks for %d layers", len(in.Blocks), len(r.blocks))
 	}
@@ -173,5 +250,5 @@ func (r *runner) run(in *Input) error {
 	if r.labels != nil {
 		*r.program.Input(r.labels) = op.Value{Labels: in.Labels}
 	}
-	return r.program.Run()
+	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"zerogcn/internal/philox"
+	"zerogcn/model/exec"
+	"zerogcn/model/op"
 )
 
 // Param is one named parameter: a view of the flat buffers.
@@ -27,9 +29,16 @@ func (p *Param) Len() int {
 
 // Params holds a network's parameters and their gradients, each in one flat
 // buffer in the order of List.
+//
+// With a back end of device memory the buffers that training reads and writes are
+// there, at DeviceData and DeviceGrad; Data and Grad are then the host's copies,
+// which Upload sends and Download and DownloadGrad fetch.
 type Params struct {
 	List       []Param
 	Data, Grad []float32
+
+	device     exec.DeviceBackend // nil: Data and Grad are all there is
+	data, grad exec.Buffer
 }
 
 // View returns parameter i's values; they alias Data.
@@ -41,6 +50,87 @@ func (p *Params) GradView(i int) []float32 { return p.view(p.Grad, i) }
 func (p *Params) view(flat []float32, i int) []float32 {
 	q := &p.List[i]
 	return flat[q.Offset : q.Offset+q.Len() : q.Offset+q.Len()]
+}
+
+// place gives the parameters memory on a device and sends their values there.
+func (p *Params) place(b exec.DeviceBackend) error {
+	var err error
+	n := len(p.Data)
+	if p.data, err = b.AllocFor(exec.Parameters, n); err != nil {
+		return fmt.Errorf("model: %d parameters: %w", n, err)
+	}
+	p.device = b
+	if p.grad, err = b.AllocFor(exec.Gradients, n); err != nil {
+		return fmt.Errorf("model: %d gradients: %w", n, err)
+	}
+	return p.Upload()
+}
+
+// free gives device memory back.
+func (p *Params) free() {
+	if p.device != nil {
+		p.device.Free(p.data)
+		p.device.Free(p.grad)
+	}
+	p.device, p.data, p.grad = nil, exec.Buffer{}, exec.Buffer{}
+}
+
+// DeviceData returns the device address of the parameters, 0 on the host.
+func (p *Params) DeviceData() uintptr { return p.data.Dev }
+
+// DeviceGrad returns the device address of the gradients, 0 on the host.
+func (p *Params) DeviceGrad() uintptr { return p.grad.Dev }
+
+// Upload sends Data to the device. On the host there is nothing to do.
+func (p *Params) Upload() error {
+	if p.device == nil {
+		return nil
+	}
+	if err := p.device.Upload(p.data.Dev, p.Data); err != nil {
+		return fmt.Errorf("model: parameters: %w", err)
+	}
+	return nil
+}
+
+// Download fetches Data from the device, as it is after what was queued so far.
+// On the host there is nothing to do.
+func (p *Params) Download() error { return p.fetch(p.Data, p.data) }
+
+// DownloadGrad is Download of the gradients, into Grad.
+func (p *Params) DownloadGrad() error { return p.fetch(p.Grad, p.grad) }
+
+func (p *Params) fetch(to []float32, from exec.Buffer) error {
+	if p.device == nil {
+		return nil
+	}
+	if err := p.device.Download(to, from.Dev); err != nil {
+		return fmt.Errorf("model: parameters: %w", err)
+	}
+	return nil
+}
+
+// value returns parameter i as an operand, where programs read it.
+func (p *Params) value(i int) op.Value {
+	q := &p.List[i]
+	v := op.Value{Rows: 1, Cols: q.Shape[0]}
+	if len(q.Shape) == 2 {
+		v.Rows, v.Cols = q.Shape[0], q.Shape[1]
+	}
+	if p.device != nil {
+		v.Dev = p.data.Dev + 4*uintptr(q.Offset)
+	} else {
+		v.Data = p.View(i)
+	}
+	return v
+}
+
+// gradBuffer returns where programs write parameter i's gradient.
+func (p *Params) gradBuffer(i int) exec.Buffer {
+	if p.device != nil {
+		q := &p.List[i]
+		return exec.Buffer{Dev: p.grad.Dev + 4*uintptr(q.Offset), Cap: q.Len()}
+	}
+	return exec.HostBuffer(p.GradView(i))
 }
 
 // newParams lays out the parameters of a configuration.

@@ -87,10 +87,9 @@ func (z *Device) decays() cuda.DevicePtr { return z.segments.Ptr() + cuda.Device
 // device memory, at learning rate lr. It allocates nothing and may be captured.
 func (z *Device) Step(params, grad uintptr, lr float64) error {
 	z.steps++
-	// Four elements a thread, at most what an H200 runs at a time; a larger
-	// buffer is walked in strides.
-	const threads, most = 256, 132 * 8
-	c := cuda.Linear(min((z.n+4*threads-1)/(4*threads), most), threads)
+	// An element a thread; a buffer larger than the device is walked in strides.
+	const threads, perSM = 256, 8
+	c := cuda.Linear(min((z.n+threads-1)/threads, perSM*z.stream.Device().Properties().SMs), threads)
 	p, g, n := cuda.DevicePtr(params).Arg(), cuda.DevicePtr(grad).Arg(), cuda.I64(int64(z.n))
 	ends, decays := z.segments.Ptr().Arg(), z.decays().Arg()
 	o := &z.opt

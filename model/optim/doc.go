@@ -6,4 +6,8 @@
 // buffers are the caller's; the optimiser owns its moments, which State exposes
 // for checkpoints. Updates are element-wise, so results do not depend on the
 // number of workers. An Optimizer serves one goroutine at a time.
+//
+// Device is the same for buffers in GPU memory, with its moments there; the bits
+// are those of Optimizer on processors that do not fuse multiplications and
+// additions (amd64).
 package optim

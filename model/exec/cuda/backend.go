@@ -130,6 +130,10 @@ func (b *Backend) Kernel(o *op.Op) (exec.Kernel, error) {
 			return newScatter(b, a.Agg)
 		}
 		return newAggregate(b, a.Agg, true)
+	case op.AggregateMax:
+		return newAggregateMax(b)
+	case op.AggregateMaxGrad:
+		return newAggregateMaxGrad(b)
 	case op.SoftmaxCE:
 		return newSoftmaxLoss(b)
 	case op.SoftmaxCEGrad:

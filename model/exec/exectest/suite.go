@@ -1,6 +1,7 @@
 package exectest
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"testing"
@@ -11,10 +12,14 @@ import (
 	"zerogcn/model/op"
 )
 
-// Run checks every kind of operation on the device.
+// Run checks every kind of operation on the device, but for those that it calls
+// exec.ErrUnsupported.
 func Run(t *testing.T, d Device) {
 	for _, kind := range op.Kinds() {
 		t.Run(kind.String(), func(t *testing.T) {
+			if _, err := d.Kernel(op.New(kind, op.Attr{})); errors.Is(err, exec.ErrUnsupported) {
+				t.Skip(err)
+			}
 			ks := newKernels(d)
 			rapid.Check(t, func(r *rapid.T) {
 				c := draw(r, kind)
@@ -113,7 +118,13 @@ func (k *kernels) guarded(t testing.TB, r *rapid.T, c *testCase, initial []float
 		first := out
 		in[0] = &first
 	}
-	if err := k.of(r, c.op).Run(&out, in); err != nil {
+	kernel := k.of(r, c.op)
+	if p, ok := kernel.(exec.Preparer); ok {
+		if err := p.Prepare(&out, in); err != nil {
+			r.Fatalf("%v: %v", c, err)
+		}
+	}
+	if err := kernel.Run(&out, in); err != nil {
 		r.Fatalf("%v: %v", c, err)
 	}
 	mem = k.d.Download(t, all)
