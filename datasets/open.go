@@ -148,6 +148,12 @@ func notFound(name string, o Options) error {
 	for _, g := range generators {
 		names = append(names, g.Name)
 	}
+	if isPublished(name) {
+		return usageErrorf("dataset %s: not in %s: put it there as %s, in any format that `dataset list` prints, or set -root", name, o.root(), name)
+	}
+	for _, p := range published {
+		names = append(names, p.Name)
+	}
 	if s, err := newSource(o.root()); err == nil {
 		names = append(names, s.Names...)
 	}

@@ -64,6 +64,18 @@ func MakeSplit(d *Dataset, spec string, seed uint64) (Split, error) {
 	return s, nil
 }
 
+// WithSplit returns d with one given split in place of those it has. As with
+// TransformGraph the result takes over d's files and keeps its Fingerprint.
+func WithSplit(d *Dataset, s Split) (*Dataset, error) {
+	s = Split{slices.Clone(s.Train), slices.Clone(s.Valid), slices.Clone(s.Test)}
+	if err := s.check(d.NumNodes); err != nil {
+		return nil, usageErrorf("dataset %s: split: %w", d.Name, err)
+	}
+	t := d.derive()
+	t.splits = memorySplits{s}
+	return t, nil
+}
+
 func parseFractions(spec, list string) ([3]float64, error) {
 	var f [3]float64
 	parts := strings.Split(list, ",")
