@@ -126,7 +126,7 @@ func TestConformance(t *testing.T) {
 	for _, form := range forms(t) {
 		t.Run(form.name, func(t *testing.T) {
 			for _, dt := range allTypes {
-				for i, width := range conformanceWidths(testing.Short()) {
+				for i, width := range conformanceWidths(testing.Short() || raceDetector) {
 					// Shifts of one element, and of most of a line.
 					for _, shift := range []int{0, 1 + (i%31)*4/dt.Size()} {
 						t.Run(fmt.Sprintf("%v/width=%d/shift=%d", dt, width, shift), func(t *testing.T) {
