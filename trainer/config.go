@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"zerogcn/internal/par"
 	"zerogcn/loader"
 	"zerogcn/model"
 	"zerogcn/model/optim"
@@ -120,6 +121,11 @@ func (c *Config) fanouts() []int {
 		return c.Fanouts
 	}
 	return make([]int, n)
+}
+
+// optimizer returns the options of the optimiser.
+func (c *Config) optimizer() optim.Options {
+	return optim.Options{Kind: c.Optimizer, Momentum: c.Momentum, Workers: par.Workers(c.Workers)}
 }
 
 // segments divides the flat parameter buffer by weight decay.

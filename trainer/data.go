@@ -131,5 +131,8 @@ func (d *Data) ChooseSplit() (datasets.Split, []Note, error) {
 	return s, notes, err
 }
 
+// RowBytes returns the mean size of a node's features as stored.
+func (d *Data) RowBytes() float64 { return d.Features.RowBytes() }
+
 // Close releases the features and the dataset.
 func (d *Data) Close() error { return errors.Join(d.Features.Close(), d.Dataset.Close()) }

@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"time"
 
 	"zerogcn/checkpoints"
 	"zerogcn/checkpoints/safetensors"
@@ -168,7 +167,7 @@ func (t *Trainer) save(ctx context.Context) error {
 			return err
 		}
 		c.Step, c.Epoch = t.best.Step, int64(t.best.Epoch)
-		c.Model = tensors(t.net.Params, t.best.params)
+		c.Model = tensors(t.Network().Params, t.best.params)
 		if err := t.store.SaveBest(ctx, c); err != nil {
 			return err
 		}
@@ -187,7 +186,7 @@ func (t *Trainer) save(ctx context.Context) error {
 	if err := t.store.SaveLast(ctx, c); err != nil {
 		return err
 	}
-	t.saved = time.Now()
+	t.saved = now()
 	return t.announce("last", t.store.Last, t.at.Epoch, t.at.Step)
 }
 
@@ -202,13 +201,17 @@ func (t *Trainer) announce(kind string, path func() (string, error), epoch int, 
 // describe adds the state of training to a checkpoint. Everything that the next
 // step depends on has fields of its own; what the run has cost so far is JSON.
 func (t *Trainer) describe(c *checkpoints.Checkpoint) error {
+	moments, steps, err := t.engine.state()
+	if err != nil {
+		return err
+	}
 	c.Step, c.Epoch, c.Patience, c.Finished = t.at.Step, int64(t.at.Epoch), int64(t.best.Since), t.at.Done
 	c.Position = int64(t.at.Batch) * int64(t.Config.Batch)
 	if t.Config.Batch == 0 {
 		c.Position = int64(t.at.Batch) * int64(len(t.split.Train))
 	}
 	c.Position = min(c.Position, int64(len(t.split.Train)))
-	c.Counters = map[string]int64{"batch": int64(t.at.Batch), "loss_count": int64(t.at.LossCount), "optimizer_steps": t.opt.Steps()}
+	c.Counters = map[string]int64{"batch": int64(t.at.Batch), "loss_count": int64(t.at.LossCount), "optimizer_steps": steps}
 	if c.Values == nil {
 		c.Values = map[string]checkpoints.Float{}
 	}
@@ -217,9 +220,10 @@ func (t *Trainer) describe(c *checkpoints.Checkpoint) error {
 	if err != nil {
 		return err
 	}
-	c.Model = tensors(t.net.Params, t.net.Params.Data)
+	p := t.Network().Params
+	c.Model = tensors(p, p.Data)
 	c.State = []checkpoints.Tensor{vector("costs", safetensors.U8(costs))}
-	for name, m := range t.opt.State() {
+	for name, m := range moments {
 		c.State = append(c.State, vector("optimizer."+name, safetensors.F32(m)))
 	}
 	return nil
@@ -229,15 +233,21 @@ func (t *Trainer) describe(c *checkpoints.Checkpoint) error {
 // not nil, is the run's best checkpoint. The configuration, the split and the
 // dataset must be those of the checkpoint; notes say what differs without harm.
 func (t *Trainer) Restore(last, best *checkpoints.Checkpoint) ([]Note, error) {
-	if err := LoadParams(t.net.Params, last.Model); err != nil {
+	moments, _, err := t.engine.state()
+	if err != nil {
 		return nil, err
 	}
-	for name, m := range t.opt.State() {
+	if err := LoadParams(t.Network().Params, last.Model); err != nil {
+		return nil, err
+	}
+	for name, m := range moments {
 		if err := floats(last.State, "optimizer."+name, m); err != nil {
 			return nil, usage.Errorf("checkpoint: %w", err)
 		}
 	}
-	t.opt.SetSteps(last.Counters["optimizer_steps"])
+	if err := t.engine.restore(moments, last.Counters["optimizer_steps"]); err != nil {
+		return nil, err
+	}
 	costs, err := find(last.State, "costs")
 	if err != nil {
 		return nil, usage.Errorf("checkpoint: %w", err)
@@ -247,8 +257,8 @@ func (t *Trainer) Restore(last, best *checkpoints.Checkpoint) ([]Note, error) {
 	if b, ok := costs.(safetensors.U8); !ok || json.Unmarshal(b, &t.at.costs) != nil {
 		return nil, usage.Errorf("checkpoint: what the run has cost so far cannot be read")
 	}
-	if t.at.Epoch < 0 || t.at.Batch < 0 || t.at.Batch > t.loader.NumBatches() {
-		return nil, usage.Errorf("checkpoint: it stands at batch %d of epoch %d, an epoch has %d batches", t.at.Batch, t.at.Epoch+1, t.loader.NumBatches())
+	if t.at.Epoch < 0 || t.at.Batch < 0 || t.at.Batch > t.engine.batches() {
+		return nil, usage.Errorf("checkpoint: it stands at batch %d of epoch %d, an epoch has %d batches", t.at.Batch, t.at.Epoch+1, t.engine.batches())
 	}
 	if last.Best != nil {
 		t.best = bestState{Epoch: int(last.Best.Epoch), Step: last.Best.Step, Since: int(last.Patience),
@@ -257,7 +267,7 @@ func (t *Trainer) Restore(last, best *checkpoints.Checkpoint) ([]Note, error) {
 	// A best that is ahead of last, after a crash between the two, is found
 	// again on the way; then the one named here is not needed.
 	if best != nil && last.Best != nil && best.Step == last.Best.Step {
-		p := *t.net.Params
+		p := *t.Network().Params
 		p.Data = make([]float32, len(p.Data))
 		if err := LoadParams(&p, best.Model); err != nil {
 			return nil, err

@@ -10,31 +10,21 @@ import (
 
 	"zerogcn/checkpoints"
 	"zerogcn/datasets"
-	"zerogcn/graph"
-	"zerogcn/internal/par"
 	"zerogcn/internal/usage"
-	"zerogcn/loader"
 	"zerogcn/model"
 	"zerogcn/model/exec"
 	"zerogcn/model/metric"
-	"zerogcn/model/op"
-	"zerogcn/model/optim"
 )
 
-// Trainer is one run: a network, its optimiser, and where training stands.
+// Trainer is one run: a network in training, and where it stands.
 type Trainer struct {
 	Config Config
 
-	data    *Data
-	split   datasets.Split
-	device  string
-	blas    string
-	net     *model.Network
-	opt     *optim.Optimizer
-	loader  *loader.Loader
-	eval    inference
-	classes []int32 // of the evaluator's nodes
-	parts   [3][]int32
+	data   *Data
+	split  datasets.Split
+	engine engine
+	device string
+	blas   string
 
 	listeners []Listener
 	store     *checkpoints.Store // nil: no checkpoints
@@ -67,6 +57,8 @@ type costs struct {
 	EpochStages  StageSeconds `json:"epoch_stages"`
 	Bytes        int64        `json:"bytes_gathered"`
 	PeakHost     int64        `json:"peak_host_bytes"`
+	PeakDevice   int64        `json:"peak_device_bytes"`
+	Joules       float64      `json:"gpu_joules"`
 }
 
 // bestState is the best epoch so far and the parameters it ended with.
@@ -94,8 +86,7 @@ type Runtime struct {
 // and of how it fits the dataset, are the user's to mend.
 func New(ctx context.Context, d *Data, split datasets.Split, c Config, rt Runtime) (*Trainer, error) {
 	c.EnsureDefaults()
-	c.Model.In, c.Model.Classes = d.NumFeatures, d.NumClasses
-	c.Model.SparseInput, c.Model.FullGraph = d.Features.IsSparse(), !c.sampled()
+	c.Model.In, c.Model.Classes, c.Model.FullGraph = d.NumFeatures, d.NumClasses, !c.sampled()
 	if err := errors.Join(c.Validate(), c.Model.Validate()); err != nil {
 		return nil, usage.Wrap(err)
 	}
@@ -103,39 +94,10 @@ func New(ctx context.Context, d *Data, split datasets.Split, c Config, rt Runtim
 		return nil, usage.Errorf("dataset %s: the split has no training nodes", d.Name)
 	}
 	t := &Trainer{Config: c, data: d, split: split, device: rt.Backend.Name(), blas: rt.BLAS, store: rt.Store,
-		listeners: rt.Listeners, saved: time.Now()}
+		listeners: rt.Listeners, saved: now()}
 	var err error
-	if t.net, err = model.New(c.Model, rt.Backend, c.Seed); err != nil {
-		return nil, usage.Wrap(err)
-	}
-	t.opt, err = optim.New(len(t.net.Params.Data), c.segments(t.net.Params),
-		optim.Options{Kind: c.Optimizer, Momentum: c.Momentum, Workers: par.Workers(c.Workers)})
-	if err != nil {
-		return nil, usage.Wrap(err)
-	}
-	needs := c.Model.Needs()
-	t.loader, err = loader.New(d.Dataset, d.Features, split.Train, loader.Options{
-		Fanouts: c.fanouts(), Sampling: c.Sampling, BatchSize: c.Batch, Seed: c.Seed, DropSelfLoops: needs.DropSelfLoops,
-		Degrees: needs.Degree, Scale: needs.Scale, TransposeInput: needs.TransposeInput, Workers: par.Workers(c.Workers),
-	})
-	if err != nil {
-		return nil, usage.Wrap(err)
-	}
-	t.Config.Model = t.net.Config
-	return t, t.prepareEvaluation(ctx)
-}
-
-// prepareEvaluation finds the nodes of all parts and their classes.
-func (t *Trainer) prepareEvaluation(ctx context.Context) error {
-	nodes, parts := evaluationNodes(t.split)
-	t.parts = parts
-	e, err := newInference(ctx, t.data, nodes, &t.Config)
-	if err != nil {
-		return err
-	}
-	t.eval = e
-	t.classes = make([]int32, len(nodes))
-	return t.data.Labels.Classes(t.classes, nodes)
+	t.engine, err = newCPUEngine(ctx, d, split, &t.Config, rt.Backend)
+	return t, err
 }
 
 // evaluationNodes returns the nodes of all parts, ascending, and for each part
@@ -154,7 +116,7 @@ func evaluationNodes(s datasets.Split) (nodes []int32, parts [3][]int32) {
 }
 
 // Network returns the network in training.
-func (t *Trainer) Network() *model.Network { return t.net }
+func (t *Trainer) Network() *model.Network { return t.engine.network() }
 
 // Step returns the number of optimiser steps done so far.
 func (t *Trainer) Step() int64 { return t.at.Step }
@@ -178,11 +140,14 @@ var ErrInterrupted = errors.New("training was interrupted")
 // Run trains from where the trainer stands to the last epoch. If the context is
 // cancelled it writes a checkpoint and returns ErrInterrupted.
 func (t *Trainer) Run(ctx context.Context) (Summary, error) {
-	start, cpu, before := time.Now(), cpuTime(), t.at
+	start, cpu, before := now(), cpuTime(), t.at
 	account := func() {
-		t.at.Seconds = before.Seconds + time.Since(start).Seconds()
+		t.at.Seconds = before.Seconds + now().Sub(start).Seconds()
 		t.at.CPUSeconds = before.CPUSeconds + (cpuTime() - cpu).Seconds()
 		t.at.PeakHost = max(t.at.PeakHost, residentBytes())
+		u := t.engine.usage()
+		t.at.PeakDevice = max(t.at.PeakDevice, u.peakBytes)
+		t.at.Joules = before.Joules + u.joules
 	}
 	if err := t.emit(t.runStart()); err != nil {
 		return Summary{}, err
@@ -212,7 +177,7 @@ func (t *Trainer) runStart() RunStart {
 		Dataset: t.data.Name, Model: t.modelName(), Device: t.device,
 		Nodes: t.data.NumNodes, Edges: t.data.NumEdges, Features: t.data.NumFeatures, Classes: t.data.NumClasses,
 		Train: len(t.split.Train), Valid: len(t.split.Valid), Test: len(t.split.Test),
-		Parameters: len(t.net.Params.Data), Epochs: t.Config.Epochs, Batches: t.loader.NumBatches(),
+		Parameters: len(t.Network().Params.Data), Epochs: t.Config.Epochs, Batches: t.engine.batches(),
 		Metric: metric.Accuracy, Seed: t.Config.Seed, DoneEpochs: t.at.Epoch, DoneBatches: t.at.Batch,
 	}
 }
@@ -243,74 +208,53 @@ func (t *Trainer) stopEarly() bool {
 
 // epoch trains on the epoch's remaining batches.
 func (t *Trainer) epoch(ctx context.Context, account func()) error {
-	last := time.Now()
-	for b, err := range t.loader.EpochFrom(ctx, t.at.Epoch, t.at.Batch) {
-		if err != nil {
+	last := now()
+	count := func() {
+		at := now()
+		t.at.ThisEpoch += at.Sub(last).Seconds()
+		last = at
+	}
+	every := int64(t.Config.CheckpointEvery)
+	first := t.at.Step - int64(t.at.Batch) // the epoch's first step
+	hold := func(index int) bool { return every > 0 && (first+int64(index)+1)%every == 0 }
+	plan := epochPlan{epoch: t.at.Epoch, first: t.at.Batch, rate: t.rate(), hold: hold}
+	err := t.engine.epoch(ctx, plan, func(r stepResult) error {
+		if err := t.report(&r); err != nil {
 			return err
 		}
-		if err := t.train(b); err != nil {
-			return err
-		}
-		now := time.Now()
-		t.at.ThisEpoch += now.Sub(last).Seconds()
-		last = now
-		if n := t.Config.CheckpointEvery; n > 0 && t.at.Step%int64(n) == 0 {
+		count()
+		if hold(r.index) {
 			account()
 			if err := t.save(ctx); err != nil {
 				return err
 			}
-			last = time.Now()
+			last = now()
 		}
-		// A cancelled context ends the epoch here, after a whole step; the
-		// loader would notice only with its next batch.
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
+	count()
+	return err
 }
 
-// train takes one optimiser step on a batch.
-func (t *Trainer) train(b *loader.Batch) error {
-	start := time.Now()
-	in := model.Input{
-		X: features(&b.X), Blocks: b.Blocks,
-		Labels: &op.Labels{Class: b.Class, Norm: float64(b.GlobalLabelled)},
-		Key:    op.Key{Seed: t.Config.Seed, Step: b.Step, Rows: b.Nodes},
+// report accounts for a step and tells the listeners.
+func (t *Trainer) report(r *stepResult) error {
+	if math.IsNaN(r.loss) || math.IsInf(r.loss, 0) {
+		return fmt.Errorf("the loss is %g at epoch %d, batch %d: try a lower -lr, and `dataset verify` for NaN features", r.loss, t.at.Epoch+1, r.index+1)
 	}
-	if err := t.net.Train(&in); err != nil {
-		return err
-	}
-	loss := t.net.Loss()
-	if math.IsNaN(loss) || math.IsInf(loss, 0) {
-		return fmt.Errorf("the loss is %g at epoch %d, batch %d: try a lower -lr, and `dataset verify` for NaN features", loss, b.Epoch+1, b.Index+1)
-	}
-	lr := t.rate()
-	t.opt.Step(t.net.Params.Data, t.net.Params.Grad, lr)
-	secs := StageSeconds{Sample: b.Sample.Seconds(), Gather: b.Gather.Seconds(),
-		Compute: time.Since(start).Seconds(), Wait: b.Wait.Seconds()}
 	t.at.Step++
-	t.at.Batch++
-	t.at.LossSum += loss * float64(b.GlobalLabelled)
-	t.at.LossCount += b.GlobalLabelled
-	t.at.EpochStages.add(secs)
-	t.at.Stages.add(secs)
-	t.at.Bytes += int64(float64(len(b.Nodes)) * t.data.Features.RowBytes())
-	return t.emit(Step{Epoch: b.Epoch + 1, Batch: b.Index + 1, Batches: t.loader.NumBatches(), Step: t.at.Step, Loss: loss, LR: lr,
-		Seeds: len(b.Seeds), Nodes: len(b.Nodes), Edges: numEdges(b.Blocks), Seconds: secs})
+	t.at.Batch = r.index + 1
+	t.at.LossSum += r.loss * float64(r.labelled)
+	t.at.LossCount += r.labelled
+	t.at.EpochStages.add(r.seconds)
+	t.at.Stages.add(r.seconds)
+	t.at.Bytes += int64(float64(r.nodes) * t.data.RowBytes())
+	return t.emit(Step{Epoch: t.at.Epoch + 1, Batch: r.index + 1, Batches: t.engine.batches(), Step: t.at.Step, Loss: r.loss, LR: t.rate(),
+		Seeds: r.seeds, Nodes: r.nodes, Edges: r.edges, Seconds: r.seconds})
 }
 
 // rate returns the learning rate of the current epoch.
 func (t *Trainer) rate() float64 {
 	return t.Config.Schedule.Rate(t.Config.LR, t.at.Epoch, t.Config.Epochs)
-}
-
-func numEdges(blocks []*graph.Block) int {
-	n := 0
-	for _, b := range blocks {
-		n += b.NumEdges()
-	}
-	return n
 }
 
 // endEpoch reports the epoch, evaluates if it is time, and moves on.
@@ -333,7 +277,9 @@ func (t *Trainer) endEpoch(ctx context.Context) error {
 		return err
 	}
 	if eval != nil {
-		t.keepBest(eval)
+		if err := t.keepBest(eval); err != nil {
+			return err
+		}
 		if err := t.emit(*eval); err != nil {
 			return err
 		}
@@ -346,28 +292,28 @@ func (t *Trainer) endEpoch(ctx context.Context) error {
 
 // evaluate computes the metrics of all parts.
 func (t *Trainer) evaluate(ctx context.Context) (*Eval, error) {
-	start := time.Now()
-	out, err := t.eval.Run(ctx, t.net)
+	start := now()
+	m, err := t.engine.evaluate(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var m [3]float64
-	for i, part := range t.parts {
-		m[i] = metric.AccuracyOf(out, t.classes, part)
-	}
-	return &Eval{Epoch: t.at.Epoch + 1, Step: t.at.Step, Train: m[0], Valid: m[1], Test: m[2], Elapsed: time.Since(start)}, nil
+	return &Eval{Epoch: t.at.Epoch + 1, Step: t.at.Step, Train: m[0], Valid: m[1], Test: m[2], Elapsed: now().Sub(start)}, nil
 }
 
 // keepBest remembers the parameters if the validation metric is the highest so
 // far, the first on ties. Without validation nodes the last epoch is the best.
-func (t *Trainer) keepBest(e *Eval) {
+func (t *Trainer) keepBest(e *Eval) error {
 	t.best.Since++
 	if t.best.Epoch == 0 || e.Valid > t.best.Valid || len(t.split.Valid) == 0 {
+		if err := t.Network().Params.Download(); err != nil {
+			return err
+		}
 		e.Best = true
 		t.best = bestState{Epoch: e.Epoch, Train: e.Train, Valid: e.Valid, Test: e.Test, Step: e.Step,
-			params: append(t.best.params[:0], t.net.Params.Data...), dirty: true}
+			params: append(t.best.params[:0], t.Network().Params.Data...), dirty: true}
 	}
 	e.BestEpoch = t.best.Epoch
+	return nil
 }
 
 // Summary returns what the run has come to so far.
@@ -379,8 +325,13 @@ func (t *Trainer) Summary() Summary {
 		SecondsTotal: t.at.Seconds, SecondsPerEpoch: median(t.at.EpochSeconds), Stages: t.at.Stages,
 		BytesGathered: t.at.Bytes, GatherGBps: rate(t.at.Bytes, t.at.Stages.Gather),
 		PeakHostBytes: t.at.PeakHost, CPUSeconds: t.at.CPUSeconds,
+		PeakDeviceBytes: t.at.PeakDevice, GPUJoules: t.at.Joules,
 	}
 }
 
-// Close releases the network. The data and the store are the caller's.
-func (t *Trainer) Close() { t.net.Close() }
+// Close releases the network and all that goes with it. The data and the store
+// are the caller's.
+func (t *Trainer) Close() error { return t.engine.close() }
+
+// now is the clock of all times that are reported.
+func now() time.Time { return time.Now() }

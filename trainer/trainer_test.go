@@ -72,7 +72,11 @@ func newTrainer(t testing.TB, d *trainer.Data, c trainer.Config, store *checkpoi
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(tr.Close)
+	t.Cleanup(func() {
+		if err := tr.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	return tr
 }
 

@@ -161,7 +161,7 @@ func (o *options) trainIn(ctx context.Context, data *trainer.Data, path string, 
 	if err != nil {
 		return s, err
 	}
-	defer t.Close()
+	defer func() { err = errors.Join(err, t.Close()) }()
 	notes = append(notes, more...)
 	switch {
 	case r.last != nil:
