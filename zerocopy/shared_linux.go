@@ -32,7 +32,9 @@ func NewShared(path string, rows, width int, dt dtype.Type, opt Options) (_ *Tab
 		return nil, err
 	}
 	if opt.Scales != nil {
-		return nil, usage.Errorf("%s: NewShared makes the scales itself; fill Table.Scales", opt.Name)
+		if err := opt.checkScales(s); err != nil {
+			return nil, err
+		}
 	}
 	if err := checkMemoryFS(filepath.Dir(path)); err != nil {
 		return nil, err
@@ -61,6 +63,7 @@ func NewShared(path string, rows, width int, dt dtype.Type, opt Options) (_ *Tab
 	if err != nil {
 		return nil, err
 	}
+	copy(t.scales, opt.Scales)
 	t.part, t.path = part, path
 	return t, nil
 }

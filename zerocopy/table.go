@@ -30,9 +30,9 @@ type Options struct {
 	Name string
 	// Workers bounds the goroutines of Fill; 0 means GOMAXPROCS.
 	Workers int
-	// Scales has the float32 scale of each row of an int8 table made by
-	// FromBytes or OpenFile (value = scale × q). It is kept, not copied.
-	// NewTable makes its own scales, to be filled through Table.Scales.
+	// Scales has the float32 scale of each row of an int8 table (value = scale ×
+	// q). FromBytes and OpenFile keep it, NewTable and NewShared copy it; those
+	// two also take nil, for scales that are filled in later (Table.Scales).
 	Scales []float32
 	// Owner, for FromBytes, is kept reachable until Close: the object whose
 	// finalizer or cleanup would release the bytes.
@@ -87,7 +87,9 @@ func NewTable(rows, width int, dt dtype.Type, opt Options) (*Table, error) {
 		return nil, err
 	}
 	if opt.Scales != nil {
-		return nil, usage.Errorf("%s: NewTable makes the scales itself; fill Table.Scales", opt.name())
+		if err := opt.checkScales(s); err != nil {
+			return nil, err
+		}
 	}
 	if !opt.SkipMemoryCheck {
 		if err := checkAvailable(s, availableMemory); err != nil {
@@ -107,6 +109,7 @@ func NewTable(rows, width int, dt dtype.Type, opt Options) (*Table, error) {
 	}
 	if s.scaleBytes() > 0 {
 		t.scales = unsafe.Slice((*float32)(unsafe.Pointer(&mem.data[rowsEnd])), s.rows)
+		copy(t.scales, opt.Scales)
 	}
 	return t, nil
 }

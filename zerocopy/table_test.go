@@ -437,6 +437,27 @@ func TestScalesShareTheMapping(t *testing.T) {
 	}
 }
 
+func TestNewTableCopiesScales(t *testing.T) {
+	scales := []float32{1, 2, 3}
+	tab, err := NewTable(3, 2, dtype.Int8, Options{Scales: scales})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tab.Close()
+	scales[1] = 7
+	if got := tab.Scales(); got[0] != 1 || got[1] != 2 || got[2] != 3 {
+		t.Errorf("scales %v", got)
+	}
+	for _, c := range []struct {
+		dt dtype.Type
+		n  int
+	}{{dtype.Int8, 2}, {dtype.Float32, 3}} {
+		if _, err := NewTable(3, 2, c.dt, Options{Scales: make([]float32, c.n)}); !usage.Is(err) {
+			t.Errorf("%v with %d scales: %v", c.dt, c.n, err)
+		}
+	}
+}
+
 func TestFormatBytes(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1 kB", 999_999: "1 MB", 56_862_697_472: "56.9 GB", math.MaxInt64: "9.22 EB"} {
 		if got := formatBytes(n); got != want {
