@@ -187,7 +187,7 @@ func TestNativeRoundTrip(t *testing.T) {
 // TestConvertedEqual converts real sets and compares; sparse features become
 // dense and keep the fingerprint.
 func TestConvertedEqual(t *testing.T) {
-	d, err := Open(t.Context(), sharedtest.Path(t, "data/planetoid-citeseer"), Options{})
+	d, err := Open(t.Context(), sharedtest.Path(t, "data/planetoid-cora"), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

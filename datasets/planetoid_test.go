@@ -121,27 +121,27 @@ func TestPlanetoidTestOrder(t *testing.T) {
 // TestPlanetoidDamaged cuts each file at many places, and poisons it: every
 // error names the file.
 func TestPlanetoidDamaged(t *testing.T) {
-	dir := copyFolder(t, sharedtest.Path(t, "data/planetoid-citeseer"))
+	dir := copyFolder(t, sharedtest.Path(t, "data/planetoid-cora"))
 	for _, part := range []string{"x", "y", "tx", "ty", "allx", "ally", "graph", "test.index"} {
-		path := filepath.Join(dir, "ind.citeseer."+part)
+		path := filepath.Join(dir, "ind.cora."+part)
 		good, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		step := max(1, len(good)/9)
+		step := max(1, len(good)/5)
 		if part == "test.index" { // a prefix of it is well-formed, but too short
 			step = len(good)/3 + 1
 		}
 		for n := 0; n < len(good)-2; n += step {
 			write(t, path, good[:n])
 			_, err := Open(t.Context(), dir, Options{})
-			wantFault(t, fmt.Sprintf("%s cut at %d", part, n), err, "ind.citeseer."+part)
+			wantFault(t, fmt.Sprintf("%s cut at %d", part, n), err, "ind.cora."+part)
 		}
 		if part != "test.index" {
 			for what, evil := range evilPickles {
 				write(t, path, []byte(evil))
 				_, err := Open(t.Context(), dir, Options{})
-				wantFault(t, part+" "+what, err, "ind.citeseer."+part, "byte ")
+				wantFault(t, part+" "+what, err, "ind.cora."+part, "byte ")
 			}
 		}
 		os.Remove(path)
@@ -149,7 +149,7 @@ func TestPlanetoidDamaged(t *testing.T) {
 		if part == "graph" {
 			wantFault(t, part+" missing", err, dir)
 		} else {
-			wantFault(t, part+" missing", err, "ind.citeseer."+part, "missing")
+			wantFault(t, part+" missing", err, "ind.cora."+part, "missing")
 		}
 		write(t, path, good)
 	}

@@ -216,10 +216,10 @@ func TestEdgeListMalformed(t *testing.T) {
 		{"edge of text", "edges.csv", "0,1\n0,b\n", "line 2"},
 		{"weight of text", "edges.csv", "0,1,2\n1,2,x\n", "line 2: the weight"},
 		{"weight infinite", "edges.csv", "0,1,2\n1,2,inf\n", "line 2: the weight"},
-		{"feature of text", "features.csv", "1,2\n3,x\n5,6\n", "line 2, column 2"},
-		{"feature NaN", "features.csv", "1,2\n3,4\nnan,6\n", "line 3, column 1"},
-		{"feature infinite", "features.csv", "1,2\n3,4\n1e60,6\n", "line 3, column 1"},
-		{"feature empty", "features.csv", "1,2\n,4\n1,6\n", "line 2, column 1"},
+		{"feature of text", "features.csv", "1,2\n3,x\n5,6\n", "line 2: column 2"},
+		{"feature NaN", "features.csv", "1,2\n3,4\nnan,6\n", "line 3: column 1"},
+		{"feature infinite", "features.csv", "1,2\n3,4\n1e60,6\n", "line 3: column 1"},
+		{"feature empty", "features.csv", "1,2\n,4\n1,6\n", "line 2: column 1"},
 		{"feature row short", "features.csv", "1,2\n3\n5,6\n", "line 2: 1 columns"},
 		{"feature row long", "features.csv", "1,2\n3,4,5\n5,6\n", "line 2: 3 columns"},
 		{"no features", "features.csv", "", "no rows"},
@@ -228,7 +228,7 @@ func TestEdgeListMalformed(t *testing.T) {
 		{"ids beyond", "features.csv", "id,a\n0,1\n1,1\n7,2\n", "line 4: node 7"},
 		{"ids of text", "features.csv", "id,a\n0,1\n1,1\nx,2\n", "line 4"},
 		{"labels too few", "labels.csv", "0\n1\n", "2 rows"},
-		{"label sets of 2", "labels.csv", "0,1\n1,2\n0,0\n", "line 2, column 2"},
+		{"label sets of 2", "labels.csv", "0,1\n1,2\n0,0\n", "row 1, column 1"},
 		{"list beyond", "train_idx.csv", "0\n9\n", "line 2: node 9"},
 		{"list of text", "train_idx.csv", "0\nx\n", "line 2"},
 		{"list alone", "train_idx.csv", "0\n", "some parts only"},
@@ -302,13 +302,30 @@ func FuzzTable(f *testing.F) {
 	f.Add([]byte("node,a,b\r\n2,5,6\r\n0,1,2\r\n1,3,4\r\n"))
 	f.Add([]byte("1 2\n3 4\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		x, err := parseTable(t.Context(), "f.csv", bytes.NewReader(b))
+		v, x, err := parseTable(t.Context(), "f.csv", bytes.NewReader(b), parseFloatCell)
 		if err != nil {
 			wantFault(t, "fuzz", err, "f.csv")
 			return
 		}
-		if len(x.cells) != x.rows*x.cols || len(x.lines) != x.rows {
-			t.Fatalf("%d cells, %d lines, %d × %d", len(x.cells), len(x.lines), x.rows, x.cols)
+		if len(v) != x.rows*x.cols {
+			t.Fatalf("%d values, %d × %d", len(v), x.rows, x.cols)
 		}
 	})
+}
+
+func BenchmarkTable(b *testing.B) {
+	var buf bytes.Buffer
+	for i := range 2000 {
+		for j := range 100 {
+			fmt.Fprintf(&buf, "%.6f,", float64(i*j%977)/31)
+		}
+		buf.Truncate(buf.Len() - 1)
+		buf.WriteByte('\n')
+	}
+	b.SetBytes(int64(buf.Len()))
+	for b.Loop() {
+		if _, _, err := parseTable(b.Context(), "f.csv", bytes.NewReader(buf.Bytes()), parseFloatCell); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
