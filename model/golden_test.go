@@ -13,14 +13,27 @@ import (
 	"zerogcn/internal/golden"
 	"zerogcn/model/exec"
 	"zerogcn/model/exec/cpu"
+	execcuda "zerogcn/model/exec/cuda"
+	"zerogcn/model/exec/cuda/devicetest"
 	"zerogcn/model/op"
 	"zerogcn/model/optim"
 )
 
 // backends are what golden tests run on: the definition and the product.
-func backends(t *testing.T) map[string]exec.Backend {
+var backends = []string{"reference", "cpu", "cuda", "cuda-own"}
+
+// open returns a back end by name; it skips the test where there is no GPU.
+func open(t *testing.T, name string) exec.Backend {
 	t.Helper()
-	return map[string]exec.Backend{"reference": exec.Reference{}, "cpu": cpu.New(cpu.Options{})}
+	switch name {
+	case "cpu":
+		return cpu.New(cpu.Options{})
+	case "cuda":
+		return devicetest.Backend(t, execcuda.Options{})
+	case "cuda-own":
+		return devicetest.Backend(t, execcuda.Options{BLAS: execcuda.NoBLAS})
+	}
+	return exec.Reference{}
 }
 
 // fullBlock is a golden case's graph as a block with all that layers may need.
@@ -60,11 +73,11 @@ func TestGoldenLayers(t *testing.T) {
 		{"layers/gcn", gcn}, {"layers/gcn_messy", gcn},
 	} {
 		for _, project := range []bool{false, true} {
-			for backend, b := range backends(t) {
+			for _, backend := range backends {
 				t.Run(fmt.Sprintf("%s/project=%t/%s", c.name, project, backend), func(t *testing.T) {
 					cfg := c.cfg
 					cfg.FullGraph = project
-					goldenLayer(t, c.name, cfg, b)
+					goldenLayer(t, c.name, cfg, open(t, backend))
 				})
 			}
 		}
@@ -99,27 +112,24 @@ func goldenLayer(t *testing.T, name string, cfg Config, b exec.Backend) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	*p.Input(s.x) = op.Matrix(shape[0], shape[1], x)
-	*p.Input(cot) = op.Matrix(out[0], out[1], c.Float32s(t, c.Inputs["cotangent"]))
-	*p.Input(s.blocks[0]) = op.Value{Block: fullBlock(t, c, shape[0], n.Config.Needs().DropSelfLoops)}
-	for i, q := range n.Params.List {
+	*p.Input(s.x) = place(t, b, op.Matrix(shape[0], shape[1], x))
+	*p.Input(cot) = place(t, b, op.Matrix(out[0], out[1], c.Float32s(t, c.Inputs["cotangent"])))
+	*p.Input(s.blocks[0]) = place(t, b, op.Value{Block: fullBlock(t, c, shape[0], n.Config.Needs().DropSelfLoops)})
+	for i := range n.Params.List {
 		if v := p.Input(s.nodes[i]); v != nil {
-			*v = op.Matrix(1, q.Shape[0], n.Params.View(i))
-			if len(q.Shape) == 2 {
-				v.Rows, v.Cols = q.Shape[0], q.Shape[1]
-			}
+			*v = n.Params.value(i)
 		}
 	}
 	if err := p.Run(); err != nil {
 		t.Fatal(err)
 	}
-	golden.Check(t, "out", p.Output(0).Data, c.Floats(t, c.Expect["out"]), golden.Forward)
+	golden.Check(t, "out", fetch(t, b, p.Output(0)), c.Floats(t, c.Expect["out"]), golden.Forward)
 	if want, ok := c.Expect["grad.x"]; ok { // not unique where maxima tie
-		golden.Check(t, "grad.x", p.Output(1).Data, c.Floats(t, want), golden.Grad)
+		golden.Check(t, "grad.x", fetch(t, b, p.Output(1)), c.Floats(t, want), golden.Grad)
 	}
 	for i, q := range n.Params.List {
 		key := "grad." + strings.TrimPrefix(q.Name, "convs.0.")
-		golden.Check(t, key, p.Output(i+2).Data, c.Floats(t, c.Expect[key]), golden.Grad)
+		golden.Check(t, key, fetch(t, b, p.Output(i+2)), c.Floats(t, c.Expect[key]), golden.Grad)
 	}
 }
 
@@ -139,12 +149,16 @@ func load(t *testing.T, n *Network, c *golden.Case, prefix string) {
 		}
 		copy(n.Params.View(i), c.Float32s(t, e))
 	}
+	if err := n.Params.Upload(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestGoldenCrossEntropy(t *testing.T) {
 	for _, name := range []string{"losses/ce_mean", "losses/ce_ignore", "losses/ce_extreme"} {
-		for backend, b := range backends(t) {
+		for _, backend := range backends {
 			t.Run(name+"/"+backend, func(t *testing.T) {
+				b := open(t, backend)
 				c := golden.Load(t, name)
 				shape := c.Inputs["logits"].Shape
 				g := G.NewGraph()
@@ -166,13 +180,13 @@ func TestGoldenCrossEntropy(t *testing.T) {
 				for _, y := range c.Ints(t, c.Inputs["target"]) {
 					labels.Class = append(labels.Class, int32(max(y, -1))) // PyTorch's ignore_index is -100
 				}
-				*p.Input(x) = op.Matrix(shape[0], shape[1], c.Float32s(t, c.Inputs["logits"]))
-				*p.Input(l) = op.Value{Labels: labels}
+				*p.Input(x) = place(t, b, op.Matrix(shape[0], shape[1], c.Float32s(t, c.Inputs["logits"])))
+				*p.Input(l) = place(t, b, op.Value{Labels: labels})
 				if err := p.Run(); err != nil {
 					t.Fatal(err)
 				}
-				golden.Check(t, "loss", p.Output(0).Data, c.Floats(t, c.Expect["loss"]), golden.Forward)
-				golden.Check(t, "gradient", p.Output(1).Data, c.Floats(t, c.Expect["grad.logits"]), golden.Grad)
+				golden.Check(t, "loss", fetch(t, b, p.Output(0)), c.Floats(t, c.Expect["loss"]), golden.Forward)
+				golden.Check(t, "gradient", fetch(t, b, p.Output(1)), c.Floats(t, c.Expect["grad.logits"]), golden.Grad)
 			})
 		}
 	}
@@ -188,8 +202,8 @@ func TestGoldenTraining(t *testing.T) {
 		{"models/gcn2", Config{Arch: GCN, Hidden: 16, Layers: 2}},
 		{"models/sage3", Config{Arch: SAGE, Hidden: 16, Layers: 3}},
 	} {
-		for backend, b := range backends(t) {
-			t.Run(c.name+"/"+backend, func(t *testing.T) { goldenTraining(t, c.name, c.cfg, b) })
+		for _, backend := range backends {
+			t.Run(c.name+"/"+backend, func(t *testing.T) { goldenTraining(t, c.name, c.cfg, open(t, backend)) })
 		}
 	}
 }
@@ -215,11 +229,10 @@ func goldenTraining(t *testing.T, name string, cfg Config, b exec.Backend) {
 	for _, i := range c.Ints(t, c.Inputs["train_idx"]) {
 		in.Labels.Class[i] = int32(y[i])
 	}
-	all := []optim.Segment{{Lo: 0, Hi: len(n.Params.Data), WeightDecay: 5e-4}}
-	adam, err := optim.New(len(n.Params.Data), all, optim.Options{})
-	if err != nil {
-		t.Fatal(err)
+	if g, ok := b.(*execcuda.Backend); ok {
+		in = deviceInput(t, g, in)
 	}
+	update := optimizer(t, n, optim.Segment{Lo: 0, Hi: len(n.Params.Data), WeightDecay: 5e-4})
 	want := c.Floats(t, c.Expect["loss"])
 	for s, w := range want {
 		if err := n.Train(in); err != nil {
@@ -227,11 +240,19 @@ func goldenTraining(t *testing.T, name string, cfg Config, b exec.Backend) {
 		}
 		golden.Check(t, fmt.Sprintf("loss of step %d", s), []float32{float32(n.Loss())}, []float64{w}, golden.Forward)
 		if s == 0 {
+			if err := n.Params.DownloadGrad(); err != nil {
+				t.Fatal(err)
+			}
 			for i, q := range n.Params.List {
 				golden.Check(t, "gradient of "+q.Name, n.Params.GradView(i), c.Floats(t, c.Expect["grad."+q.Name]), golden.Grad)
 			}
 		}
-		adam.Step(n.Params.Data, n.Params.Grad, 0.01)
+		if err := update(0.01); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := n.Params.Download(); err != nil {
+		t.Fatal(err)
 	}
 	for i, q := range n.Params.List {
 		golden.Check(t, "final "+q.Name, n.Params.View(i), c.Floats(t, c.Expect["final."+q.Name]), golden.Grad)
@@ -240,15 +261,15 @@ func goldenTraining(t *testing.T, name string, cfg Config, b exec.Backend) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Check(t, "logits", out.Data, c.Floats(t, c.Expect["logits"]), golden.Grad)
+	golden.Check(t, "logits", fetch(t, b, out), c.Floats(t, c.Expect["logits"]), golden.Grad)
 	// Layer by layer gives the same as all at once.
 	h := in.X
 	for l := range cfg.Layers {
-		v, err := n.Layer(l, &Input{X: h, Blocks: []*graph.Block{block}})
+		v, err := n.Layer(l, &Input{X: h, Blocks: in.Blocks[l : l+1]})
 		if err != nil {
 			t.Fatal(err)
 		}
-		h = op.Matrix(v.Rows, v.Cols, slices.Clone(v.Data))
+		h = place(t, b, op.Matrix(v.Rows, v.Cols, fetch(t, b, v)))
 	}
-	golden.Check(t, "layer-wise logits", h.Data, c.Floats(t, c.Expect["logits"]), golden.Grad)
+	golden.Check(t, "layer-wise logits", fetch(t, b, &h), c.Floats(t, c.Expect["logits"]), golden.Grad)
 }

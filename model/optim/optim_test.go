@@ -10,20 +10,22 @@ import (
 	"zerogcn/model/optim"
 )
 
+var goldenCases = []struct {
+	name  string
+	opt   optim.Options
+	lr    float64
+	decay float64
+}{
+	{"adam", optim.Options{}, 0.01, 0},
+	{"adam_wd", optim.Options{}, 0.01, 5e-4},
+	{"adamw", optim.Options{Kind: optim.AdamW}, 0.01, 0.01},
+	{"sgd", optim.Options{Kind: optim.SGD}, 0.05, 0},
+	{"sgd_momentum", optim.Options{Kind: optim.SGD, Momentum: 0.9}, 0.05, 0},
+	{"sgd_nesterov_wd", optim.Options{Kind: optim.SGD, Momentum: 0.9, Nesterov: true}, 0.05, 5e-4},
+}
+
 func TestGolden(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		opt   optim.Options
-		lr    float64
-		decay float64
-	}{
-		{"adam", optim.Options{}, 0.01, 0},
-		{"adam_wd", optim.Options{}, 0.01, 5e-4},
-		{"adamw", optim.Options{Kind: optim.AdamW}, 0.01, 0.01},
-		{"sgd", optim.Options{Kind: optim.SGD}, 0.05, 0},
-		{"sgd_momentum", optim.Options{Kind: optim.SGD, Momentum: 0.9}, 0.05, 0},
-		{"sgd_nesterov_wd", optim.Options{Kind: optim.SGD, Momentum: 0.9, Nesterov: true}, 0.05, 5e-4},
-	} {
+	for _, c := range goldenCases {
 		t.Run(c.name, func(t *testing.T) {
 			g := golden.Load(t, "optimizers/"+c.name)
 			p := g.Float32s(t, g.Inputs["p0"])

@@ -67,12 +67,9 @@ const (
 func gemmSplits(m, n, k int) (tiles, splits, inner int) {
 	const blocks, most, least = 256, 64, 256
 	tiles = (m + gemmRows - 1) / gemmRows * ((n + gemmCols - 1) / gemmCols)
-	if tiles == 0 || k == 0 {
-		return tiles, 1, gemmInner
-	}
-	splits = max(1, min(blocks/tiles, most, k/least))
-	inner = ((k+splits-1)/splits + gemmInner - 1) / gemmInner * gemmInner
-	return tiles, (k + inner - 1) / inner, inner
+	splits = max(1, min(blocks/max(1, tiles), most, k/least))
+	inner = max(gemmInner, ((k+splits-1)/splits+gemmInner-1)/gemmInner*gemmInner)
+	return tiles, max(1, (k+inner-1)/inner), inner
 }
 
 func (k *ownProduct) scratch(out *op.Value, splits int) int64 {
