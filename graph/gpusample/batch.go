@@ -129,7 +129,7 @@ func (b *Batch) resize(seeds int) (err error) {
 		return err
 	}
 	b.mapDevice()
-	g, err := s.setup.Capture(func() error { return b.enqueue(s.setup) })
+	g, err := s.setup.Capture(func() error { return b.enqueue(s.setup, s.side) })
 	if err != nil {
 		return err
 	}

@@ -69,6 +69,8 @@ var emulated = sync.OnceValues(func() (*emulator, error) {
 	return e, nil
 })
 
+func isFake(dev *cuda.Device) bool { return dev.Properties().Name == "Fake GPU" }
+
 // emulatedDevice returns a fake device that runs the kernels of sample.cu.
 func emulatedDevice(t testing.TB) (*cuda.Device, *fake.Driver) {
 	t.Helper()

@@ -22,34 +22,39 @@ func (q *queue) do(err error) {
 	}
 }
 
-// enqueue queues everything that makes a batch of the input. All its arguments
-// are fixed, so that it is captured once.
-func (b *Batch) enqueue(stream *cuda.Stream) error {
+// enqueue queues everything that makes a batch of the input, on main and, what
+// later hops need not wait for, on side. All arguments are fixed, so that it is
+// captured once.
+func (b *Batch) enqueue(main, side *cuda.Stream) error {
 	s, p := b.sampler, &b.plan
 	k, hops := s.csr.kernels, s.NumLayers()
-	q := &queue{stream: stream}
+	q, beside := &queue{stream: main}, &queue{stream: side}
 	a := b.args()
 	host := b.host.Bytes()
-	q.do(stream.CopyHtoD(b.memory.Ptr(), host[:p.inputBytes]))
+	q.do(main.CopyHtoD(b.memory.Ptr(), host[:p.inputBytes]))
 	q.launch(k.seeds, s.csr.spread(p.seeds), a.input, a.staged, a.graph, a.nodes, a.bitmaps, a.fault)
 	for h := range hops {
 		b.enqueueHop(q, a, h)
+		q.do(s.fork.Record(main))
+		q.do(side.Wait(s.fork))
+		b.enqueueLocal(beside, a, h)
 	}
 	if s.opt.Degrees {
 		q.launch(k.degrees, s.csr.spread(p.nodes[hops]), a.graph, a.known, cuda.I32(int32(hops)), a.nodes, a.degrees, a.fault)
 	}
+	q.do(beside.err)
+	q.do(s.join.Record(side))
+	q.do(main.Wait(s.join))
 	q.launch(k.clearing, s.csr.spread(p.nodes[hops]), a.bitmaps, a.graph, a.known, cuda.I32(int32(hops)), a.nodes)
-	if q.err != nil {
-		return q.err
-	}
-	return stream.CopyDtoH(host[p.inputBytes:p.inputBytes+p.stateBytes], b.memory.Ptr()+cuda.DevicePtr(inputBytes))
+	q.do(main.CopyDtoH(host[p.inputBytes:p.inputBytes+p.stateBytes], b.memory.Ptr()+cuda.DevicePtr(inputBytes)))
+	return q.err
 }
 
 // batchArgs are the arguments that many kernels take.
 type batchArgs struct {
 	input, staged, fault, known, edges cuda.Arg
 	nodes, rowLo, degrees, sums        cuda.Arg
-	graph, bitmaps, positive           cuda.Arg
+	graph, bitmaps                     cuda.Arg
 }
 
 func (b *Batch) args() batchArgs {
@@ -79,6 +84,7 @@ func (b *Batch) at(o offset) cuda.Arg {
 	return (b.memory.Ptr() + cuda.DevicePtr(o)).Arg()
 }
 
+// enqueueHop queues what draws a hop and numbers the nodes that it adds.
 func (b *Batch) enqueueHop(q *queue, a batchArgs, h int) {
 	s, p := b.sampler, &b.plan
 	k, x := s.csr.kernels, &p.hops[h]
@@ -101,21 +107,28 @@ func (b *Batch) enqueueHop(q *queue, a batchArgs, h int) {
 		cuda.I32(int32(edges)), b.at(x.indptr), b.at(x.scale), outgoing, a.fault)
 	b.enqueueDraw(q, a, h, limit, replace)
 
-	wordChunk := chunkOf(s.words, wordChunk)
-	words := cuda.Linear(tilesOf(s.words, wordChunk), threads)
-	q.launch(k.subtract, words, a.bitmaps, a.graph, run, cuda.I32(int32(wordChunk)), a.sums)
-	q.launch(k.number, words, a.bitmaps, a.graph, a.known, run, cuda.I32(int32(wordChunk)), a.sums,
+	perTile := chunkOf(s.words, wordChunk)
+	words := cuda.Linear(tilesOf(s.words, perTile), threads)
+	q.launch(k.subtract, words, a.bitmaps, a.graph, run, cuda.I32(int32(perTile)), a.sums)
+	q.launch(k.number, words, a.bitmaps, a.graph, a.known, run, cuda.I32(int32(perTile)), a.sums,
 		cuda.I32(int32(sources)), a.nodes, outgoing)
-	each := s.csr.spread(edges)
-	arrival, placed, indices := b.at(p.arrival), b.at(p.placed), b.at(x.indices)
+}
+
+// enqueueLocal queues what makes global ids local, and the transposed form.
+func (b *Batch) enqueueLocal(q *queue, a batchArgs, h int) {
+	s, p := b.sampler, &b.plan
+	k, x := s.csr.kernels, &p.hops[h]
+	sources := p.nodes[h+1]
+	hop, each, outgoing := cuda.I32(int32(h)), s.csr.spread(p.edges[h]), b.at(x.tIndptr)
+	indices, arrival, placed := b.at(x.indices), b.at(x.arrival), b.at(p.placed)
 	q.launch(k.relabel, each, a.bitmaps, a.graph, a.known, a.edges, hop, indices, outgoing, arrival)
 	if x.tIndptr == absent {
 		return
 	}
-	chunk = cuda.I32(int32(x.transposeChunk))
-	tiles = cuda.Linear(tilesOf(sources, x.transposeChunk), threads)
-	q.launch(k.transposeCount, tiles, a.known, hop, outgoing, chunk, a.sums)
-	q.launch(k.transposeLayout, tiles, a.known, a.edges, hop, outgoing, chunk, a.sums)
+	chunk, sums := cuda.I32(int32(x.transposeChunk)), b.at(p.transposeSums)
+	tiles := cuda.Linear(tilesOf(sources, x.transposeChunk), threads)
+	q.launch(k.transposeCount, tiles, a.known, hop, outgoing, chunk, sums)
+	q.launch(k.transposeLayout, tiles, a.known, a.edges, hop, outgoing, chunk, sums)
 	q.launch(k.transposePlace, each, a.edges, hop, indices, outgoing, arrival, placed)
 	q.launch(k.transposeOrder, each, a.edges, hop, indices, outgoing, placed, b.at(x.target), b.at(x.tIndices), b.at(x.tEdges))
 }

@@ -19,15 +19,15 @@ type plan struct {
 
 	nodesAt, rowLo, degrees, sums offset
 	// Scratch of the transposed forms, used by one hop at a time.
-	arrival, placed offset
-	hops            []hopPlan
+	placed, transposeSums offset
+	hops                  []hopPlan
 }
 
 // hopPlan is the layout of one hop's block.
 type hopPlan struct {
 	indptr, indices, edgeIDs    offset
 	scale, edgeScale            offset
-	target                      offset // scratch: the target of each edge
+	target, arrival             offset // scratch, per edge
 	tIndptr, tIndices, tEdges   offset
 	targetChunk, transposeChunk int
 }
@@ -57,10 +57,10 @@ func (s *Sampler) newPlan(seeds int) plan {
 		p.edges = append(p.edges, e)
 		p.nodes = append(p.nodes, min(n, t+e))
 	}
-	all, transposed := p.nodes[hops], 0
-	p.nodesAt = array(all, 4, true)
+	transposed, transposeTiles := 0, 0
+	p.nodesAt = array(p.nodes[hops], 4, true)
 	p.rowLo = array(p.nodes[hops-1], 8, true)
-	p.degrees = array(all, 4, true)
+	p.degrees = array(p.nodes[hops], 4, true)
 	tiles := tilesOf(s.words, chunkOf(s.words, wordChunk))
 	for h := range p.hops {
 		x := &p.hops[h]
@@ -74,6 +74,7 @@ func (s *Sampler) newPlan(seeds int) plan {
 		x.scale = array(t, 4, scaled && !weighted)
 		x.edgeScale = array(e, 4, scaled && weighted)
 		x.target = array(e, 4, turn)
+		x.arrival = array(e, 4, turn)
 		x.tIndptr = array(src+1, 4, turn)
 		x.tIndices = array(e, 4, turn)
 		x.tEdges = array(e, 4, turn)
@@ -81,12 +82,12 @@ func (s *Sampler) newPlan(seeds int) plan {
 		tiles = max(tiles, tilesOf(t, x.targetChunk))
 		if turn {
 			x.transposeChunk = chunkOf(src, targetChunk)
-			tiles = max(tiles, tilesOf(src, x.transposeChunk))
+			transposeTiles = max(transposeTiles, tilesOf(src, x.transposeChunk))
 			transposed = max(transposed, e)
 		}
 	}
-	p.arrival = array(transposed, 4, transposed > 0)
-	p.placed = array(transposed, 4, transposed > 0)
+	p.placed = array(transposed, 4, transposeTiles > 0)
 	p.sums = array(tiles, 8, true)
+	p.transposeSums = array(transposeTiles, 8, transposeTiles > 0)
 	return p
 }

@@ -33,7 +33,10 @@ type Sampler struct {
 	clone  bool
 
 	bitmaps *cuda.Buffer // per run: seeds, then each hop's new nodes
-	setup   *cuda.Stream // for what is not a batch's work
+	setup   *cuda.Stream // for what is not a batch's work, and for capturing that,
+	side    *cuda.Stream // its branch
+	fork    *cuda.Event  // and where the two part
+	join    *cuda.Event  // and meet
 	last    *cuda.Event  // the end of the last batch's work
 	stream  *cuda.Stream // that work's stream
 }
@@ -113,6 +116,15 @@ func (s *Sampler) init() (err error) {
 	if s.setup, err = s.csr.dev.NewStream(cuda.StreamOptions{}); err != nil {
 		return err
 	}
+	if s.side, err = s.csr.dev.NewStream(cuda.StreamOptions{}); err != nil {
+		return err
+	}
+	if s.fork, err = s.csr.dev.NewEvent(cuda.EventOptions{}); err != nil {
+		return err
+	}
+	if s.join, err = s.csr.dev.NewEvent(cuda.EventOptions{}); err != nil {
+		return err
+	}
 	if err := s.setup.Set8(s.bitmaps.Ptr(), 0, n); err != nil {
 		return err
 	}
@@ -135,9 +147,11 @@ func (s *Sampler) NumLayers() int { return len(s.opt.Fanouts) }
 // Close frees the sampler's memory once its queued work is done. Its batches
 // must have been closed before. Closing twice does nothing.
 func (s *Sampler) Close() error {
-	err := s.bitmaps.Close()
-	if s.setup != nil {
-		err = errors.Join(err, s.setup.Close())
+	err := errors.Join(s.bitmaps.Close(), closeEvent(s.fork), closeEvent(s.join))
+	for _, stream := range []*cuda.Stream{s.setup, s.side} {
+		if stream != nil {
+			err = errors.Join(err, stream.Close())
+		}
 	}
 	if f := s.family; !s.clone {
 		err = errors.Join(err, f.constant.Close(), f.cumulative.close(), f.positive.Close(), f.selfs.Close())
