@@ -2,7 +2,6 @@ package datasets
 
 import (
 	"errors"
-	"fmt"
 	"sync"
 
 	"zerogcn/graph"
@@ -64,7 +63,7 @@ func (d *Dataset) NumGivenSplits() int {
 func (d *Dataset) Split(i int) (Split, error) {
 	n := d.NumGivenSplits()
 	if n == 0 {
-		return Split{}, fmt.Errorf("dataset %s: %w: make one, for example random:0.6,0.2,0.2", d.Name, ErrNoSplit)
+		return Split{}, usageErrorf("dataset %s: %w: make one, for example random:0.6,0.2,0.2", d.Name, ErrNoSplit)
 	}
 	if i < 0 || i >= n {
 		return Split{}, usageErrorf("dataset %s: split index %d: there are %d given splits, 0 to %d", d.Name, i, n, n-1)
@@ -115,7 +114,7 @@ var ErrNoEdgeSets = errors.New("the set has no edge sets for link prediction")
 // every id is in range. The slices are the caller's.
 func (d *Dataset) EdgeSets() (*EdgeSets, error) {
 	if d.links == nil {
-		return nil, fmt.Errorf("dataset %s: %w", d.Name, ErrNoEdgeSets)
+		return nil, usageErrorf("dataset %s: %w", d.Name, ErrNoEdgeSets)
 	}
 	e, err := d.links.edges()
 	if err != nil {

@@ -24,8 +24,8 @@ type edgeText struct {
 	weights bool
 }
 
-// maxLine bounds a line.
-const maxLine = 1 << 20
+// maxLine bounds a line: 64 MiB.
+const maxLine = 64 << 20
 
 // read returns the edges and, per edge, what comes first as its source.
 func (t edgeText) read(ctx context.Context, r io.Reader) (graph.Edges, error) {
@@ -185,7 +185,7 @@ func (l *lineReader) fill() error {
 	copy(l.buf, l.buf[l.lo:l.hi])
 	l.lo, l.hi = 0, l.hi-l.lo
 	if l.hi == len(l.buf) {
-		if len(l.buf) >= 64*maxLine {
+		if len(l.buf) >= maxLine {
 			l.number++
 			return l.faultf("the line is longer than %d bytes", l.hi)
 		}

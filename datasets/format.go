@@ -2,7 +2,9 @@ package datasets
 
 import (
 	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,14 +34,17 @@ type Source struct {
 	Names []string
 }
 
-// maxSourceNames bounds the listing of a folder: no known format has more
-// entries, and a mistyped path may lead anywhere.
-const maxSourceNames = 4096
+// maxSourceNames bounds the listing of a folder: a mistyped path may lead
+// anywhere, and no known format has nearly as many entries.
+const maxSourceNames = 1 << 17
 
 func newSource(path string) (*Source, error) {
 	st, err := os.Stat(path)
 	if err != nil {
 		return nil, err
+	}
+	if !st.IsDir() && !st.Mode().IsRegular() { // a pipe would block, a device never end
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("neither a file nor a folder")}
 	}
 	s := &Source{Path: path, Dir: st.IsDir()}
 	if !s.Dir {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -142,6 +143,8 @@ func (m *Meta) check() error {
 		m.Order = Original
 	}
 	switch {
+	case len(m.Name) > 200 || strings.ContainsFunc(m.Name, func(r rune) bool { return !unicode.IsPrint(r) || r == '/' }):
+		return fmt.Errorf("key %q is %.220q: want at most 200 bytes, printable and without slashes: folders are named after it", "name", m.Name)
 	case !m.Task.valid():
 		return fmt.Errorf("key %q is %.40q: want multiclass, binary, multilabel, regression or link", "task", string(m.Task))
 	case m.NumNodes < 0 || m.NumNodes > graph.MaxNodes:

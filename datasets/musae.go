@@ -84,9 +84,6 @@ func openMUSAE(ctx context.Context, s *Source, o Options) (*Dataset, error) {
 	if d.Graph, err = b.FromEdges(ctx, e.Sources, e.Targets, nil); err != nil {
 		return nil, err
 	}
-	if loops := countSelfLoops(e); loops > 0 {
-		d.Warnings = append(d.Warnings, plural(int64(loops), "self loop", "self loops")+" kept")
-	}
 	return d, d.seal(ctx, o.Workers)
 }
 

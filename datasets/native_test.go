@@ -413,6 +413,8 @@ func TestMeta(t *testing.T) {
 		"order":          strings.Replace(minimal, `}`, `,"order":"random"}`, 1),
 		"dtype":          strings.Replace(minimal, `}`, `,"feature_dtype":"float64"}`, 1),
 		"names":          strings.Replace(minimal, `}`, `,"class_names":["a"]}`, 1),
+		"name":           strings.Replace(minimal, `"x"`, `"../x"`, 1),
+		"name of lines":  strings.Replace(minimal, `"x"`, `"x\ny"`, 1),
 		"array":          `[]`,
 		"null":           `null`,
 		"tail":           minimal + "{}",

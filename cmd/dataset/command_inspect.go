@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode"
 
 	"zerogcn/datasets"
 	"zerogcn/internal/cli"
@@ -80,6 +81,16 @@ func printReport(w io.Writer, r *datasets.Report) error {
 	return b.Flush()
 }
 
+// printable keeps a name from a file on its line.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, s)
+}
+
 // counts writes at most 50 counts, with their classes' names where known.
 func counts(n []int, names []string) string {
 	var out []string
@@ -88,7 +99,7 @@ func counts(n []int, names []string) string {
 		case c == 50:
 			return strings.Join(append(out, fmt.Sprintf("… (%d in all)", len(n))), " ")
 		case names != nil:
-			out = append(out, fmt.Sprintf("%s %d", names[c], k))
+			out = append(out, fmt.Sprintf("%s %d", printable(names[c]), k))
 		default:
 			out = append(out, fmt.Sprint(k))
 		}

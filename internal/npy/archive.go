@@ -2,6 +2,7 @@ package npy
 
 import (
 	"archive/zip"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -30,6 +31,9 @@ const (
 	usualRatio    = 400
 )
 
+// checkedStored is the size up to which stored members are held in memory.
+const checkedStored = 64 << 20
+
 // ErrNoMember is wrapped by Archive.Array for names that an archive lacks.
 var ErrNoMember = errors.New("no such array")
 
@@ -37,6 +41,7 @@ var ErrNoMember = errors.New("no such array")
 type Archive struct {
 	path    string
 	file    *os.File
+	size    int64
 	members map[string]*zip.File
 	names   []string
 }
@@ -44,11 +49,11 @@ type Archive struct {
 // OpenArchive opens an .npz file and reads its directory. The caller closes it
 // after the last use of its arrays.
 func OpenArchive(path string) (*Archive, error) {
-	f, err := os.Open(path)
+	f, size, err := openRegular(path)
 	if err != nil {
-		return nil, usage.Wrap(err)
+		return nil, err
 	}
-	a := &Archive{path: path, file: f, members: map[string]*zip.File{}}
+	a := &Archive{path: path, file: f, size: size, members: map[string]*zip.File{}}
 	if err := a.readDirectory(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -56,14 +61,7 @@ func OpenArchive(path string) (*Archive, error) {
 }
 
 func (a *Archive) readDirectory() error {
-	st, err := a.file.Stat()
-	if err != nil {
-		return err
-	}
-	if !st.Mode().IsRegular() {
-		return usage.Errorf("%s: not a regular file", a.path)
-	}
-	z, err := zip.NewReader(a.file, st.Size())
+	z, err := zip.NewReader(a.file, a.size)
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		return usage.Errorf("%s: the zip directory at the file's end cannot be read (%w): the file is cut short or is no .npz", a.path, err)
 	}
@@ -101,9 +99,10 @@ func (a *Archive) Has(name string) bool { return a.members[name] != nil }
 // Close closes the file.
 func (a *Archive) Close() error { return a.file.Close() }
 
-// Array opens an array by name. Stored members are read in place, in parallel,
-// without their checksum; deflated ones as a stream, with it when read to the
-// end. Nothing of the size that the archive claims is allocated here.
+// Array opens an array by name. Stored members of up to 64 MiB are read and
+// their checksum compared at once; larger ones are read in place, in parallel,
+// without it; deflated ones as a stream, with it when read to the end. Nothing is
+// allocated by a size that the file does not have.
 func (a *Archive) Array(name string) (*Array, error) {
 	m := a.members[name]
 	full := a.path + ": " + name + ".npy"
@@ -123,12 +122,15 @@ func (a *Archive) Array(name string) (*Array, error) {
 		if err != nil {
 			return nil, usage.Errorf("%s: %w: the archive is damaged", full, err)
 		}
-		st, err := a.file.Stat()
-		if err != nil {
-			return nil, err
+		if packed != size || at+size > a.size {
+			return nil, usage.Errorf("%s: %d bytes from byte %d on, in a file of %d: the archive is damaged", full, size, at, a.size)
 		}
-		if packed != size || at+size > st.Size() {
-			return nil, usage.Errorf("%s: %d bytes from byte %d on, in a file of %d: the archive is damaged", full, size, at, st.Size())
+		if size > 0 && size <= checkedStored {
+			b := make([]byte, size)
+			if _, err := (&stream{open: m.Open, size: size}).ReadAt(b, 0); err != nil {
+				return nil, fmt.Errorf("%s: %w", full, err)
+			}
+			return New(bytes.NewReader(b), size, full)
 		}
 		return New(io.NewSectionReader(a.file, at, size), size, full)
 	case zip.Deflate:

@@ -32,23 +32,36 @@ type Array struct {
 // Open opens an .npy file and checks its header against its size. The caller
 // closes it.
 func Open(path string) (*Array, error) {
-	f, err := os.Open(path)
+	f, size, err := openRegular(path)
 	if err != nil {
-		return nil, usage.Wrap(err)
+		return nil, err
 	}
-	st, err := f.Stat()
-	if err == nil && !st.Mode().IsRegular() {
-		err = usage.Errorf("%s: not a regular file", path)
-	}
-	var a *Array
-	if err == nil {
-		a, err = New(f, st.Size(), path)
-	}
+	a, err := New(f, size, path)
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	a.file, a.path = f, path
 	return a, nil
+}
+
+// openRegular opens a regular file and returns its size. Others are refused
+// before they are opened: a pipe would block.
+func openRegular(path string) (*os.File, int64, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, 0, usage.Wrap(err)
+	}
+	if !st.Mode().IsRegular() {
+		return nil, 0, usage.Errorf("%s: not a regular file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, usage.Wrap(err)
+	}
+	if st, err = f.Stat(); err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, st.Size(), nil
 }
 
 // New reads the header of an array in the first size bytes of r, which must
