@@ -61,7 +61,7 @@ func (b Builder) Build(ctx context.Context, src EdgeSource) (*CSR, error) {
 	}
 	// While building, offsets[v+2] counts row v, then offsets[v+1] is the
 	// place of row v's next edge: it ends as the offset of row v+1.
-	offsets := make([]int64, b.NumNodes+2)
+	offsets := makeHuge[int64](b.NumNodes + 2)
 	p := newPartition(b)
 	if err := p.pass(ctx, src, func(bucket []uint64, _ []float32) error {
 		for _, pair := range bucket {
@@ -86,9 +86,9 @@ func (b Builder) Build(ctx context.Context, src EdgeSource) (*CSR, error) {
 	if b.NumNodes > 0 {
 		offsets[b.NumNodes+1] = total
 	}
-	c := &CSR{Indptr: offsets[: b.NumNodes+1 : b.NumNodes+1], Indices: make([]int32, total)}
+	c := &CSR{Indptr: offsets[: b.NumNodes+1 : b.NumNodes+1], Indices: makeHuge[int32](int(total))}
 	if p.weighted {
-		c.Weights = make([]float32, total)
+		c.Weights = makeHuge[float32](int(total))
 	}
 	if b.AddSelfLoops {
 		c.placeSelfLoops(offsets)

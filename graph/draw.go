@@ -1,61 +1,82 @@
 package graph
 
 import (
-	"math/bits"
 	"slices"
 
+	"zerogcn/graph/internal/lanes"
 	"zerogcn/internal/philox"
 )
 
 // draws is a task's scratch memory, on its stack.
 type draws struct {
-	words     [maxNetwork + wordsSlack]uint32
-	chosen    [maxNetwork]uint32 // positions in the row, ascending
-	positions [bufferEdges]int64 // positions in the CSR
+	positions [bufferEdges]int64 // in the CSR, target by target
+	// Targets that wait until there is one for every lane.
+	lanes   lanes.Draws
+	waiting int
+	target  [lanes.Width]int
+	start   [lanes.Width]int // in positions
 }
 
-// drawRow writes the CSR positions of target i's edges into out, ascending.
-// len(out) is the number of edges that layOut gave the target.
-func (s *Sampler) drawRow(i int, out []int64, m *draws) {
-	k, d := len(out), uint32(s.rowDeg[i])
+// drawRow sees to it that positions[start:start+k] gets the CSR positions of
+// target i's edges, ascending, at the latest when drawWaiting is called. k is
+// the number of edges that layOut gave the target.
+func (s *Sampler) drawRow(m *draws, i, start, k int) {
 	if k == 0 {
 		return
 	}
-	v, lo := s.batch.Nodes[i], s.rowLo[i]
-	if s.weighted() { // positions are of the whole row
+	v, lo, d := s.batch.Nodes[i], s.rowLo[i], uint32(s.rowDeg[i])
+	out := m.positions[start : start+k]
+	switch {
+	case s.weighted(): // positions are of the whole row
 		drawWeighted(s, i, out)
 		for j := range out {
 			out[j] += lo
 		}
-		return
-	}
-	switch {
 	case s.wholeRow(k, d):
 		for j := range out {
 			out[j] = lo + int64(j)
 		}
-	case k > maxNetwork:
+		s.skipSelf(v, lo, out)
+	case k > lanes.Max:
 		drawLong(s, uint32(v), d, out)
 		for j := range out {
 			out[j] += lo
 		}
-	default:
-		s.words.fill(&m.words, uint32(v), k)
-		if s.opt.Replace {
-			for j := range k {
-				m.chosen[j%maxNetwork] = philox.Below(m.words[j%maxNetwork], d)
-			}
-			runNetwork(s.net, &m.chosen)
-		} else {
-			m.floyd(k, d, s.net)
-		}
-		for j, p := range m.chosen[:k] {
-			out[j] = lo + int64(p)
-		}
-	}
-	if s.hasSelf(v) {
 		s.skipSelf(v, lo, out)
+	default:
+		l := m.waiting
+		m.lanes.Items[l], m.lanes.Degrees[l] = uint32(v), d
+		m.target[l], m.start[l] = i, start
+		if m.waiting++; m.waiting == lanes.Width {
+			s.drawWaiting(m)
+		}
 	}
+}
+
+// drawWaiting draws for the targets that wait.
+func (s *Sampler) drawWaiting(m *draws) {
+	if m.waiting == 0 {
+		return
+	}
+	k := s.fanout
+	for l := m.waiting; l < lanes.Width; l++ {
+		m.lanes.Items[l], m.lanes.Degrees[l] = 0, uint32(k)+1
+	}
+	if s.opt.Replace {
+		m.lanes.Replace(&s.words, k, s.net)
+	} else {
+		m.lanes.Floyd(&s.words, k, s.net)
+	}
+	for l := range m.waiting {
+		i := m.target[l]
+		lo, out := s.rowLo[i], m.positions[m.start[l]:][:k]
+		for j := range out {
+			out[j] = lo + int64(m.lanes.Positions[j%lanes.Max][l%lanes.Width])
+		}
+		s.skipSelf(s.batch.Nodes[i], lo, out)
+		lanes.Prefetch(s.csr.Indices, out)
+	}
+	m.waiting = 0
 }
 
 // weighted reports whether the hop draws by edge weight.
@@ -66,48 +87,26 @@ func (s *Sampler) wholeRow(k int, d uint32) bool {
 	return s.fanout <= 0 || !s.opt.Replace && uint32(k) == d
 }
 
-// skipSelf moves ascending positions in a row without its self loops to
-// positions in the whole row, which begins at lo.
+// skipSelf moves ascending positions in node v's row without its self loops to
+// positions in the whole row, which begins at lo, if those are to be dropped.
 func (s *Sampler) skipSelf(v int32, lo int64, positions []int64) {
+	if !s.hasSelf(v) {
+		return
+	}
 	at, n := s.csr.selfRun(v)
 	for j := len(positions) - 1; j >= 0 && positions[j] >= lo+int64(at); j-- {
 		positions[j] += int64(n)
 	}
 }
 
-// floyd chooses k of d positions, 0 < k < d, uniformly without replacement:
-// Floyd's algorithm (Bentley and Floyd, "A sample of brilliance", CACM 30(9),
-// 1987).
-func (m *draws) floyd(k int, d uint32, net []comparator) {
-	var seen uint64 // the draws so far, by their lowest six bits
-	j := d - uint32(k)
-	for i := range k {
-		t := philox.Below(m.words[i%maxNetwork], j+1)
-		if seen>>(t&63)&1 != 0 && (d <= 64 || slices.Contains(m.chosen[:i], t)) {
-			t = j
-		}
-		seen |= 1 << (t & 63)
-		m.chosen[i%maxNetwork] = t
-		j++
-	}
-	if d <= 64 { // seen is the sample: read it in order
-		for i := range k {
-			m.chosen[i%maxNetwork] = uint32(bits.TrailingZeros64(seen))
-			seen &= seen - 1
-		}
-		return
-	}
-	runNetwork(net, &m.chosen)
-}
-
 // drawLong draws any number of positions into out, ascending, for fan-outs
-// above maxNetwork, by the same rules and from the same words.
+// above lanes.Max, by the same rules and from the same words.
 func drawLong[T int32 | int64](s *Sampler, v, d uint32, out []T) {
 	var w [8]uint32
 	k := len(out)
 	for i := range k {
 		if i%8 == 0 {
-			s.words.pair(&w, v, uint32(i>>2))
+			s.words.Words(&w, v, uint32(i/8))
 		}
 		if s.opt.Replace {
 			out[i] = T(philox.Below(w[i%8], d))

@@ -3,6 +3,7 @@ package graph
 import (
 	"slices"
 
+	"zerogcn/graph/internal/lanes"
 	"zerogcn/internal/philox"
 )
 
@@ -31,7 +32,7 @@ func drawWeighted[T int32 | int64](s *Sampler, i int, out []T) {
 		var w [8]uint32
 		for j := range out {
 			if j%8 == 0 {
-				s.words.pair(&w, uint32(v), uint32(j>>2))
+				s.words.Words(&w, uint32(v), uint32(j/8))
 			}
 			out[j] = T(row.at(philox.Below(w[j%8], row.total())))
 		}
@@ -107,13 +108,13 @@ type rankHeap struct{ items []ranked }
 
 // lowest leaves the k+1 lowest ranks of a row in items and returns the highest
 // of those, items[0]. The row must have more than k edges of positive weight.
-func (h *rankHeap) lowest(row weightedRow, s *words, item uint32, k int) ranked {
+func (h *rankHeap) lowest(row weightedRow, s *lanes.Stream, item uint32, k int) ranked {
 	h.items = h.items[:0]
 	var w [8]uint32
 	sum := uint32(0)
 	for p, upTo := range row {
 		if p%8 == 0 {
-			s.pair(&w, item, uint32(p>>2))
+			s.Words(&w, item, uint32(p/8))
 		}
 		x := ranked{2*uint64(w[p%8]) + 1, upTo - sum, int32(p)}
 		if sum = upTo; x.weight == 0 {

@@ -29,24 +29,40 @@ const (
 func newRankSet(n int) rankSet {
 	spans := (n + 1<<spanShift - 1) >> spanShift
 	lines := (n + 1<<lineShift - 1) >> lineShift
-	return rankSet{make([]uint64, lines*lineWords), make([]uint64, spans)}
+	return rankSet{makeHuge[uint64](lines * lineWords), make([]uint64, spans)}
 }
 
-// mark adds v. Only one goroutine may mark at a time.
-func (r *rankSet) mark(v uint32) {
-	r.words[v>>wordShift] |= 1 << (v & 31)
-	r.lines[v>>spanShift] |= 1 << (v >> lineShift & 63)
+// mark adds ids, which are checked to be below n, up to the first that is not.
+// Only one goroutine may mark at a time.
+func (r *rankSet) mark(ids []int32, n uint32) (ok bool) {
+	words, lines := r.words, r.lines
+	for _, id := range ids {
+		v := uint32(id)
+		if v >= n {
+			return false
+		}
+		words[v>>wordShift] |= 1 << (v & 31)
+		lines[v>>spanShift] |= 1 << (v >> lineShift & 63)
+	}
+	return true
 }
 
-// markShared adds v while other goroutines do the same.
-func (r *rankSet) markShared(v uint32) {
-	w, bit := &r.words[v>>wordShift], uint64(1)<<(v&31)
-	if atomic.LoadUint64(w)&bit != 0 {
-		return // most marks of hubs: spare them the locked write
+// markShared is mark while other goroutines do the same.
+func (r *rankSet) markShared(ids []int32, n uint32) (ok bool) {
+	for _, id := range ids {
+		v := uint32(id)
+		if v >= n {
+			return false
+		}
+		w, bit := &r.words[v>>wordShift], uint64(1)<<(v&31)
+		if atomic.LoadUint64(w)&bit != 0 {
+			continue // most marks of hubs: spare them the locked write
+		}
+		if atomic.OrUint64(w, bit) == 0 {
+			atomic.OrUint64(&r.lines[v>>spanShift], 1<<(v>>lineShift&63))
+		}
 	}
-	if atomic.OrUint64(w, bit) == 0 {
-		atomic.OrUint64(&r.lines[v>>spanShift], 1<<(v>>lineShift&63))
-	}
+	return true
 }
 
 // subtract removes the members of the earlier sets from the spans [lo, hi) and

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"zerogcn/graph/internal/lanes"
 	"zerogcn/internal/par"
 	"zerogcn/internal/philox"
 )
@@ -51,7 +52,7 @@ type Options struct {
 
 // Task sizes: targets, nodes, edges and spans of a rank set (16,384 nodes).
 const (
-	targetTile = 256
+	targetTile = 128
 	degreeTile = 4096
 	edgeTile   = 1 << 14
 	spanTile   = 4
@@ -69,11 +70,11 @@ type Sampler struct {
 	csr     *CSR
 	opt     Options
 	n       int
-	workers par.Workers    // fixed, so that sharing between tasks is known
-	nets    [][]comparator // per hop
-	selfs   []uint64       // bitmap of nodes with self loops to drop; nil if none
-	weights *WeightTable   // nil unless weighted
-	heaps   *sync.Pool     // of rankHeap, for weighted draws without replacement
+	workers par.Workers          // fixed, so that sharing between tasks is known
+	nets    [][]lanes.Comparator // per hop
+	selfs   []uint64             // bitmap of nodes with self loops to drop; nil if none
+	weights *WeightTable         // nil unless weighted
+	heaps   *sync.Pool           // of rankHeap, for weighted draws without replacement
 
 	runs   []rankSet // per run: seeds, then each hop's new nodes
 	rowLo  []int64   // per local id, of targets
@@ -85,10 +86,10 @@ type Sampler struct {
 	block  *Block
 	hop    int
 	fanout int
-	net    []comparator
+	net    []lanes.Comparator
 	run    int // the run being marked or numbered
 	known  int // nodes whose degrees are known
-	words  words
+	words  lanes.Stream
 	fault  atomic.Pointer[fault]
 
 	// Tasks as values, made once: closures would be allocated on every call.
@@ -117,9 +118,9 @@ func NewSampler(c *CSR, o Options) (*Sampler, error) {
 		if k > MaxNodes {
 			return nil, fmt.Errorf("graph: fan-out %d is above %d", k, MaxNodes)
 		}
-		var net []comparator
-		if k > 1 && k <= maxNetwork {
-			net = sortingNetwork(k)
+		var net []lanes.Comparator
+		if k > 1 && k <= lanes.Max {
+			net = lanes.Network(k)
 		}
 		s.nets = append(s.nets, net)
 	}
@@ -184,16 +185,14 @@ func (s *Sampler) Sample(seed uint64, purpose philox.Purpose, step uint64, seeds
 	defer s.reset()
 	layers := len(s.opt.Fanouts)
 	dst.Blocks = resize(dst.Blocks, layers)
-	for _, v := range seeds {
-		s.runs[0].mark(uint32(v))
-	}
+	s.runs[0].mark(seeds, uint32(s.n))
 	dst.Nodes = dst.Nodes[:0]
 	s.run = 0
 	s.numberRun()
 	for h, k := range s.opt.Fanouts {
 		s.hop, s.fanout, s.net = h, k, s.nets[h]
 		s.block = &dst.Blocks[layers-1-h]
-		s.words = newWords(seed, purpose, h, step)
+		s.words = lanes.NewStream(seed, purpose, h, step)
 		if err := s.sampleHop(); err != nil {
 			return err
 		}

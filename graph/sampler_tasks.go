@@ -9,7 +9,7 @@ import (
 // bufferEdges is the number of edges whose positions are drawn before any of
 // their sources is read: enough for the processor to overlap the cache misses,
 // few enough to stay in the first-level cache.
-const bufferEdges = 1024
+const bufferEdges = 2048
 
 // degrees finds the rows of nodes known+lo to known+hi.
 func (s *Sampler) degrees(_, lo, hi int) {
@@ -35,14 +35,13 @@ func (s *Sampler) sample(_, first, last int) {
 	var m draws
 	indptr := s.block.Indptr
 	for i := first; i < last; {
-		n, start := 0, int(indptr[i])
-		begin := i
+		begin, start, n := i, int(indptr[i]), 0
 		for ; i < last; i++ {
 			k := int(indptr[i+1] - indptr[i])
 			if n+k > len(m.positions) {
 				break
 			}
-			s.drawRow(i, m.positions[n:n+k], &m)
+			s.drawRow(&m, i, n, k)
 			n += k
 		}
 		if n == 0 && i < last { // one row that is larger than the buffer
@@ -50,6 +49,7 @@ func (s *Sampler) sample(_, first, last int) {
 			i++
 			continue
 		}
+		s.drawWaiting(&m)
 		s.collect(begin, start, m.positions[:n])
 	}
 }
@@ -68,25 +68,15 @@ func (s *Sampler) collect(first, start int, positions []int64) {
 	s.mark(first, start, out)
 }
 
-// mark checks ids and marks them as members of the run.
+// mark checks ids, which begin at edge start of the block and at the given
+// target or an earlier one, and marks them as members of the run.
 func (s *Sampler) mark(target, start int, ids []int32) {
-	n, run := uint32(s.n), &s.runs[s.run]
+	mark := (*rankSet).markShared
 	if s.workers == 1 {
-		for _, id := range ids {
-			if uint32(id) >= n {
-				s.failID(target, start, ids)
-				return
-			}
-			run.mark(uint32(id))
-		}
-		return
+		mark = (*rankSet).mark
 	}
-	for _, id := range ids {
-		if uint32(id) >= n {
-			s.failID(target, start, ids)
-			return
-		}
-		run.markShared(uint32(id))
+	if !mark(&s.runs[s.run], ids, uint32(s.n)) {
+		s.failID(target, start, ids)
 	}
 }
 
@@ -118,22 +108,29 @@ func (s *Sampler) number(tile, lo, hi int) {
 }
 
 // relabel turns the global ids of edges lo to hi into local ids. Most sources
-// are in the newest run or in the one before, in no order that a branch
-// predictor could learn: so the run is selected by arithmetic, and only the
-// rest is searched for.
+// are in the newest runs, in no order that a branch predictor could learn: so
+// among three runs conditional moves select, and only the rest is searched for.
 func (s *Sampler) relabel(_, lo, hi int) {
 	ids := s.block.Indices[lo:hi]
-	newest, before := s.runs[s.run].words, s.runs[s.run-1].words
+	newest := s.runs[s.run].words
+	before := s.runs[s.run-1].words[:len(newest)]
+	third := s.runs[max(s.run-2, 0)].words[:len(newest)]
 	for i, id := range ids {
 		v := uint32(id)
-		w, x := newest[v>>wordShift], before[v>>wordShift]
-		w = x ^ (x^w)&-(w>>(v&31)&1)
+		at := v >> wordShift
+		a, b, w := newest[at], before[at], third[at]
+		if b>>(v&31)&1 != 0 {
+			w = b
+		}
+		if a>>(v&31)&1 != 0 {
+			w = a
+		}
 		if w>>(v&31)&1 != 0 {
 			ids[i] = rank(w, v)
 			continue
 		}
-		for r := s.run - 2; r >= 0; r-- {
-			if w := s.runs[r].words[v>>wordShift]; w>>(v&31)&1 != 0 {
+		for r := s.run - 3; r >= 0; r-- {
+			if w := s.runs[r].words[at]; w>>(v&31)&1 != 0 {
 				ids[i] = rank(w, v)
 				break
 			}

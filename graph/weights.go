@@ -39,7 +39,7 @@ func NewWeightTable(ctx context.Context, c *CSR, dropSelfLoops bool, w par.Worke
 		return nil, fmt.Errorf("graph: weighted sampling of a graph without edge weights")
 	}
 	n := c.NumNodes()
-	t := &WeightTable{make([]uint32, len(c.Indices)), make([]int32, n)}
+	t := &WeightTable{makeHuge[uint32](len(c.Indices)), makeHuge[int32](n)}
 	allPositive := make([]bool, par.Tiles(n, nodeTile))
 	if err := eachRowTile(ctx, c, w, func(tile, first, last int) error {
 		allPositive[tile] = true
