@@ -47,14 +47,14 @@ func coraZip(s *Source) string {
 		}
 		return ""
 	}
-	if name := s.HasSuffix(zipExt); name != "" {
+	if name := s.WithSuffix(zipExt); name != "" {
 		return s.File(name)
 	}
 	return ""
 }
 
 func recogniseCoraText(s *Source) bool {
-	if s.HasSuffix(contentExt) != "" && s.HasSuffix(citesExt) != "" {
+	if s.WithSuffix(contentExt) != "" && s.WithSuffix(citesExt) != "" {
 		return true
 	}
 	path := coraZip(s)
@@ -100,7 +100,7 @@ func openCoraText(ctx context.Context, s *Source, o Options) (*Dataset, error) {
 // eachPart calls content and then cites with the files of a folder, or the
 // members of an archive.
 func eachPart(s *Source, content, cites func(name string, r io.Reader) error) error {
-	if c, t := s.HasSuffix(contentExt), s.HasSuffix(citesExt); c != "" && t != "" {
+	if c, t := s.WithSuffix(contentExt), s.WithSuffix(citesExt); c != "" && t != "" {
 		for _, part := range []struct {
 			name string
 			read func(string, io.Reader) error

@@ -83,8 +83,8 @@ func (s *Source) Has(name string) bool {
 	return ok
 }
 
-// HasSuffix returns the first entry that ends in suffix, "" if there is none.
-func (s *Source) HasSuffix(suffix string) string {
+// WithSuffix returns the first entry that ends in suffix, "" if there is none.
+func (s *Source) WithSuffix(suffix string) string {
 	for _, n := range s.Names {
 		if strings.HasSuffix(n, suffix) {
 			return n

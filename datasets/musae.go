@@ -30,7 +30,7 @@ var musaeFormat = Format{
 	Name:     "musae",
 	Describe: "MUSAE: a folder with *_edges.csv, *_features.json and *_target.csv",
 	Recognise: func(s *Source) bool {
-		return s.HasSuffix(musaeEdges) != "" && s.HasSuffix(musaeFeatures) != "" && s.HasSuffix(musaeTarget) != ""
+		return s.WithSuffix(musaeEdges) != "" && s.WithSuffix(musaeFeatures) != "" && s.WithSuffix(musaeTarget) != ""
 	},
 	Open: openMUSAE,
 }
@@ -47,7 +47,7 @@ var musaeLabels = []string{"page_type", "ml_target", "mature", "target"}
 func openMUSAE(ctx context.Context, s *Source, o Options) (*Dataset, error) {
 	var paths [3]string
 	for i, suffix := range []string{musaeEdges, musaeFeatures, musaeTarget} {
-		name := s.HasSuffix(suffix)
+		name := s.WithSuffix(suffix)
 		if name == "" {
 			return nil, usageErrorf("%s: no file *%s: a MUSAE set has one", s.Path, suffix)
 		}

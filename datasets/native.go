@@ -242,7 +242,7 @@ func (r convertedArray) readRows(lo, hi int, dst []byte) error {
 }
 
 func (f *folder) labels() error {
-	a, err := f.open(labelsFile, f.d.Task == Link)
+	a, err := f.open(labelsFile, f.d.NumClasses == 0)
 	if err != nil || a == nil {
 		return err
 	}

@@ -343,3 +343,25 @@ func BenchmarkFingerprint(b *testing.B) {
 		}
 	}
 }
+
+// TestConvertEverything writes sets of all kinds and reads them back: without
+// labels or features, with weights, many splits, label sets.
+func TestConvertEverything(t *testing.T) {
+	for _, rel := range []string{"karate/karate.csv", "mlgnc-pcg", "npz-cora_ml", "npz-heterophilous/minesweeper.npz"} {
+		d, err := Open(t.Context(), sharedtest.Path(t, "data/"+rel), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Open(t.Context(), writeFolder(t, d), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameSet(t, d, r)
+		if err := Verify(t.Context(), r, 0); err != nil {
+			t.Error(err)
+		}
+		if err := errors.Join(r.Close(), d.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -30,7 +30,7 @@ const npzExt = ".npz"
 
 func recogniseNPZ(s *Source) bool {
 	if s.Dir {
-		return s.HasSuffix(npzExt) != ""
+		return s.WithSuffix(npzExt) != ""
 	}
 	return strings.EqualFold(filepath.Ext(s.Path), npzExt) && bytes.HasPrefix(s.Head("", 4), []byte("PK"))
 }
