@@ -550,10 +550,12 @@ KERNEL sample_relabel(const u64 *bitmaps, const Graph *g, const i32 *known, cons
   }
 }
 
-// The transposed form of a block, four launches: a counting sort whose places
-// are claimed in order of arrival and then put in order within each source. That
-// last step reads a source's edges once for each of them: quadratic in the
-// edges of one source, of which a sampled block has few.
+// The transposed form of a block, five launches: a counting sort whose places are
+// claimed in order of arrival and put in order afterwards. For that, pieces of
+// kPiece places are sorted by (source, edge); a source whose places lie in one
+// piece is done then, and an edge of one that spans several finds its place by a
+// binary search in each of the others.
+enum { kPiece = 1024 };
 KERNEL sample_transpose_count(const i32 *known, i32 hop, const i32 *outgoing, i32 chunk, i64 *sums) {
   const i32 n = known[hop + 1];
   const i64 lo = (i64)block_x() * chunk;
@@ -583,13 +585,50 @@ KERNEL sample_transpose_place(const i32 *edges, i32 hop, const i32 *indices, con
   for (i64 e = grid_thread(); e < edges[hop]; e += grid_threads()) placed[indptr[indices[e]] + arrival[e]] = (i32)e;
 }
 
+// Sorts the pieces of `placed`: a bitonic sort (Batcher, AFIPS 1968) in shared
+// memory.
+KERNEL sample_transpose_sort(const i32 *edges, i32 hop, const i32 *indices, i32 *placed) {
+  __shared__ u64 keys[kPiece];
+  const i64 all = edges[hop];
+  for (i64 first = (i64)block_x() * kPiece; first < all; first += (i64)grid_dim_x() * kPiece) {
+    for (i32 q = (i32)thread_x(); q < kPiece; q += kThreads) {
+      u64 key = ~0ull;
+      if (first + q < all) {
+        const i32 e = placed[first + q];
+        key = (u64)(u32)indices[e] << 32 | (u32)e;
+      }
+      keys[q] = key;
+    }
+    sync_block();
+    for (i32 run = 2; run <= kPiece; run *= 2) {
+      for (i32 d = run / 2; d > 0; d /= 2) {
+        for (i32 c = (i32)thread_x(); c < kPiece / 2; c += kThreads) {
+          const i32 lo = 2 * c - (c & (d - 1)), hi = lo + d;
+          const u64 a = keys[lo], b = keys[hi];
+          if ((a > b) == !(lo & run)) {
+            keys[lo] = b;
+            keys[hi] = a;
+          }
+        }
+        sync_block();
+      }
+    }
+    for (i32 q = (i32)thread_x(); q < kPiece && first + q < all; q += kThreads) placed[first + q] = (i32)(u32)keys[q];
+    sync_block();
+  }
+}
+
 KERNEL sample_transpose_order(const i32 *edges, i32 hop, const i32 *indices, const i32 *indptr, const i32 *placed,
                               const i32 *target, i32 *t_indices, i32 *t_edges) {
   for (i64 p = grid_thread(); p < edges[hop]; p += grid_threads()) {
     const i32 e = placed[p], source = indices[e], end = indptr[source + 1];
-    i32 at = indptr[source];
-#pragma unroll 4
-    for (i32 q = at; q < end; q++) at += placed[q] < e;
+    i32 at = (i32)p;
+    for (i32 lo = indptr[source]; lo < end;) { // pieces
+      const i32 piece = lo / kPiece, hi = piece == (end - 1) / kPiece ? end : (piece + 1) * kPiece;
+      if (piece < p / kPiece) at += partition_point(placed + lo, hi - lo, e, false) - (hi - lo);
+      if (piece > p / kPiece) at += partition_point(placed + lo, hi - lo, e, false);
+      lo = hi;
+    }
     t_indices[at] = target[e];
     t_edges[at] = e;
   }

@@ -129,6 +129,12 @@ func (b *Batch) resize(seeds int) (err error) {
 		return err
 	}
 	b.mapDevice()
+	return b.capture()
+}
+
+// capture makes the graph of the batch's launches.
+func (b *Batch) capture() error {
+	s := b.sampler
 	g, err := s.setup.Capture(func() error { return b.enqueue(s.setup, s.side) })
 	if err != nil {
 		return err

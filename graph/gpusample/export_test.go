@@ -37,3 +37,9 @@ func SingleStream(s *Sampler) error {
 func EnqueuePlain(s *cuda.Stream, b *Batch) error {
 	return errors.Join(b.enqueue(s, s), b.done.Record(s))
 }
+
+// Shrink lets the batch believe that its hop h has room for fewer edges.
+func Shrink(b *Batch, h, edges int) error {
+	b.plan.edges[h] = edges
+	return errors.Join(b.work.Close(), b.capture())
+}

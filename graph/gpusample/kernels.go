@@ -11,12 +11,13 @@ import (
 type kernelSet struct {
 	module *cuda.Module
 
-	seeds, count, degrees, layout                    *cuda.Function
-	draw, drawLong, drawFull                         *cuda.Function
-	drawWeighted, drawWeightedLong                   *cuda.Function
-	subtract, number, relabel                        *cuda.Function
-	transposeCount, transposeLayout                  *cuda.Function
-	transposePlace, transposeOrder, clearing, labels *cuda.Function
+	seeds, count, degrees, layout                 *cuda.Function
+	draw, drawLong, drawFull                      *cuda.Function
+	drawWeighted, drawWeightedLong                *cuda.Function
+	subtract, number, relabel                     *cuda.Function
+	transposeCount, transposeLayout               *cuda.Function
+	transposePlace, transposeSort, transposeOrder *cuda.Function
+	clearing, labels                              *cuda.Function
 }
 
 func loadKernels(dev *cuda.Device) (*kernelSet, error) {
@@ -41,7 +42,7 @@ func (k *kernelSet) functions() map[string]**cuda.Function {
 		"draw_weighted": &k.drawWeighted, "draw_weighted_long": &k.drawWeightedLong,
 		"subtract": &k.subtract, "number": &k.number, "relabel": &k.relabel,
 		"transpose_count": &k.transposeCount, "transpose_layout": &k.transposeLayout,
-		"transpose_place": &k.transposePlace, "transpose_order": &k.transposeOrder,
+		"transpose_place": &k.transposePlace, "transpose_sort": &k.transposeSort, "transpose_order": &k.transposeOrder,
 		"clear": &k.clearing, "labels": &k.labels,
 	}
 }
@@ -61,14 +62,13 @@ const (
 	shortFanout = 32   // most draws of a group of lanes
 	maxDraws    = 1024 // most draws of a target (kLong)
 	maxTiles    = 2048 // of a scan: each tile adds up the sums of those before it
-	targetChunk = 4 * threads
-	wordChunk   = threads
+	pieceEdges  = 1024 // edges that a block sorts (kPiece)
 )
 
-// chunkOf returns the items per tile of a scan over at most n items: at least
-// the given number and a multiple of a block's threads.
-func chunkOf(n, least int) int {
-	return max(least, (n+maxTiles-1)/maxTiles+threads-1) / threads * threads
+// chunkOf returns the items per tile of a scan over at most n items: one for each
+// thread of a block, or as many as keep the number of tiles small.
+func chunkOf(n int) int {
+	return max(1, (n+maxTiles*threads-1)/(maxTiles*threads)) * threads
 }
 
 // tilesOf returns the number of tiles; one at least, whose block writes ends.

@@ -140,6 +140,63 @@ func TestHub(t *testing.T) {
 	})
 }
 
+// TestStar has two sources that feed thousands of targets: their transposed rows
+// span several of the pieces that are sorted.
+func TestStar(t *testing.T) {
+	onDevices(t, func(t *testing.T, dev *cuda.Device) {
+		stream := cudatest.Stream(t, dev)
+		const n = 5000
+		var src, dst, seeds []int32
+		for v := int32(2); v < n; v++ {
+			src, dst = append(src, 0, 1, v/2), append(dst, v, v, v)
+			seeds = append(seeds, v)
+		}
+		g := build(t, graph.Builder{NumNodes: n}, src, dst, nil)
+		for _, fanouts := range [][]int{{0}, {2, 1}, {2, 0}} {
+			s := newSampling(t, dev, g, graph.Options{Fanouts: fanouts, TransposeAll: true}, gpusample.CSROptions{})
+			b := mustBatch(t, s.gpu, n)
+			var want graph.Batch
+			check(t, s.cpu.Sample(3, philox.Sample, 1, seeds, &want))
+			for range 3 { // arrival differs, the result must not
+				check(t, s.gpu.Sample(stream, 3, philox.Sample, 1, seeds, b))
+				got, err := b.Download(stream)
+				check(t, err)
+				if d := diffBatch(&want, got); d != "" {
+					t.Errorf("fan-outs %v: %s", fanouts, d)
+				}
+			}
+			check(t, errors.Join(b.Close(), s.close()))
+		}
+	})
+}
+
+// TestTooManyEdges makes a hop overflow.
+func TestTooManyEdges(t *testing.T) {
+	onDevices(t, func(t *testing.T, dev *cuda.Device) {
+		stream := cudatest.Stream(t, dev)
+		g := ring(t, 1000)
+		s := newSampling(t, dev, g, graph.Options{Fanouts: []int{3, 2, 0}, TransposeAll: true, Scale: true}, gpusample.CSROptions{})
+		b := mustBatch(t, s.gpu, 16)
+		check(t, gpusample.Shrink(b, 1, 20))
+		for range 2 {
+			check(t, s.gpu.Sample(stream, 1, philox.Sample, 0, []int32{3, 70, 400}, b))
+			if err := b.Wait(); err == nil || !strings.Contains(err.Error(), "hop 1 has 24 edges for 12 targets") {
+				t.Errorf("error %v", err)
+			}
+		}
+		// What it fits is right, also after the faults.
+		check(t, s.gpu.Sample(stream, 1, philox.Sample, 0, []int32{3, 70}, b))
+		var want graph.Batch
+		check(t, s.cpu.Sample(1, philox.Sample, 0, []int32{3, 70}, &want))
+		got, err := b.Download(stream)
+		check(t, err)
+		if d := diffBatch(&want, got); d != "" {
+			t.Error(d)
+		}
+		check(t, errors.Join(b.Close(), s.close()))
+	})
+}
+
 // TestSeedsOnDevice draws from ids in device memory and looks up their labels;
 // batches of one sampler on several streams wait for each other.
 func TestSeedsOnDevice(t *testing.T) {
