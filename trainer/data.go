@@ -31,7 +31,14 @@ type DataOptions struct {
 	// take sparse ones.
 	Dense bool `json:"dense,omitempty"`
 
-	Workers int `json:"-"`
+	// Order renumbers the nodes by how often batches ask for them, so that a
+	// cache holds the hottest rows if it holds the first: "degree", or "none" (or
+	// empty) for the stored order.
+	Order string `json:"order,omitempty"`
+
+	// OnDevice leaves the features to whoever puts them on a GPU.
+	OnDevice bool `json:"-"`
+	Workers  int  `json:"-"`
 }
 
 // DefaultSplit is what sets without a split get.
@@ -43,7 +50,8 @@ func SelfLoopModes() []string { return []string{"keep", "remove", "add"} }
 // Data is a dataset made ready for training. It is read-only.
 type Data struct {
 	*datasets.Dataset
-	Options  DataOptions
+	Options DataOptions
+	// Features are the features on the host, nil with Options.OnDevice.
 	Features *loader.Features
 }
 
@@ -88,6 +96,14 @@ func OpenData(ctx context.Context, o DataOptions) (d *Data, notes []Note, err er
 		}
 		ds = t
 	}
+	if o.Order != "" && o.Order != "none" {
+		t, note, err := reorder(ctx, ds, o)
+		if err != nil {
+			return nil, notes, err
+		}
+		ds = t
+		notes = append(notes, note)
+	}
 	if ds.Fingerprint == "" {
 		if ds.Fingerprint, err = datasets.Fingerprint(ctx, ds, w); err != nil {
 			return nil, notes, err
@@ -99,6 +115,9 @@ func OpenData(ctx context.Context, o DataOptions) (d *Data, notes []Note, err er
 	if !ds.Labels.HasClass() {
 		return nil, notes, usage.Errorf("dataset %s: task %s is not trainable yet, only sets with one class per node are", ds.Name, ds.Task)
 	}
+	if o.OnDevice {
+		return &Data{Dataset: ds, Options: o}, notes, nil
+	}
 	f, err := loader.OpenFeatures(ctx, ds, loader.FeatureOptions{Dense: o.Dense, Workers: o.Workers})
 	if err != nil {
 		return nil, notes, usage.Wrap(err)
@@ -107,6 +126,23 @@ func OpenData(ctx context.Context, o DataOptions) (d *Data, notes []Note, err er
 		notes = append(notes, Note{Text: fmt.Sprintf("features: mostly zero, kept as sparse rows (%.1f non-zeros of %d a node)", f.RowBytes()/8, f.Width())})
 	}
 	return &Data{Dataset: ds, Options: o, Features: f}, notes, nil
+}
+
+// reorder renumbers a dataset by hotness, unless it comes in such an order.
+func reorder(ctx context.Context, ds *datasets.Dataset, o DataOptions) (*datasets.Dataset, Note, error) {
+	if o.Order != "degree" {
+		return nil, Note{}, usage.Errorf("order %q: want none or degree", o.Order)
+	}
+	if ds.Order != datasets.Original {
+		return ds, Note{Text: fmt.Sprintf("nodes are numbered by %s already", ds.Order)}, nil
+	}
+	w := par.Workers(o.Workers)
+	order, err := datasets.DegreeOrder(ctx, ds, w)
+	if err != nil {
+		return nil, Note{}, err
+	}
+	t, err := datasets.Reorder(ctx, ds, order, datasets.ByDegree, w)
+	return t, Note{Text: "nodes renumbered by degree in memory"}, err
 }
 
 // ChooseSplit returns the split that the options name: a made one if they ask
@@ -132,7 +168,17 @@ func (d *Data) ChooseSplit() (datasets.Split, []Note, error) {
 }
 
 // RowBytes returns the mean size of a node's features as stored.
-func (d *Data) RowBytes() float64 { return d.Features.RowBytes() }
+func (d *Data) RowBytes() float64 {
+	if d.Features == nil {
+		return float64(d.Dataset.Features.RowBytes())
+	}
+	return d.Features.RowBytes()
+}
 
 // Close releases the features and the dataset.
-func (d *Data) Close() error { return errors.Join(d.Features.Close(), d.Dataset.Close()) }
+func (d *Data) Close() error {
+	if d.Features == nil {
+		return d.Dataset.Close()
+	}
+	return errors.Join(d.Features.Close(), d.Dataset.Close())
+}

@@ -9,7 +9,6 @@ import (
 	"zerogcn/internal/usage"
 	"zerogcn/loader"
 	"zerogcn/model"
-	"zerogcn/model/exec"
 	"zerogcn/model/metric"
 	"zerogcn/model/op"
 	"zerogcn/model/optim"
@@ -36,6 +35,10 @@ type engine interface {
 	restore(moments map[string][]float32, steps int64) error
 	// usage returns what the device has spent so far.
 	usage() deviceUsage
+	// blas names what multiplies matrices.
+	blas() string
+	// notes are decisions worth a line of log.
+	notes() []Note
 	close() error
 }
 
@@ -65,13 +68,14 @@ type deviceUsage struct {
 
 // cpuEngine trains on the host.
 type cpuEngine struct {
-	config *Config
-	data   *Data
-	net    *model.Network
-	opt    *optim.Optimizer
-	loader *loader.Loader
-	eval   inference
-	parts  evalParts
+	config  *Config
+	data    *Data
+	library string // of the products
+	net     *model.Network
+	opt     *optim.Optimizer
+	loader  *loader.Loader
+	eval    inference
+	parts   evalParts
 }
 
 // evalParts are the nodes that metrics are computed on.
@@ -90,14 +94,14 @@ func newEvalParts(d *Data, s datasets.Split) (evalParts, error) {
 
 // newCPUEngine prepares training on the host. It fills in what of the
 // configuration depends on the features.
-func newCPUEngine(ctx context.Context, d *Data, split datasets.Split, c *Config, b exec.Backend) (engine, error) {
+func newCPUEngine(ctx context.Context, d *Data, split datasets.Split, c *Config, rt Runtime) (engine, error) {
 	c.Model.SparseInput = d.Features.IsSparse()
 	if err := c.Model.Validate(); err != nil {
 		return nil, usage.Wrap(err)
 	}
-	e := &cpuEngine{config: c, data: d}
+	e := &cpuEngine{config: c, data: d, library: rt.BLAS}
 	var err error
-	if e.net, err = model.New(c.Model, b, c.Seed); err != nil {
+	if e.net, err = model.New(c.Model, rt.Backend, c.Seed); err != nil {
 		return nil, usage.Wrap(err)
 	}
 	c.Model = e.net.Config
@@ -194,6 +198,8 @@ func (e *cpuEngine) restore(moments map[string][]float32, steps int64) error {
 }
 
 func (e *cpuEngine) usage() deviceUsage { return deviceUsage{} }
+func (e *cpuEngine) blas() string       { return e.library }
+func (e *cpuEngine) notes() []Note      { return nil }
 
 func (e *cpuEngine) close() error {
 	e.net.Close()

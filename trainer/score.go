@@ -2,13 +2,13 @@ package trainer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"zerogcn/checkpoints"
 	"zerogcn/internal/usage"
 	"zerogcn/model"
-	"zerogcn/model/exec"
 	"zerogcn/model/metric"
 	"zerogcn/model/op"
 )
@@ -18,6 +18,7 @@ type Scorer struct {
 	Stored *Stored
 	data   *Data
 	net    *model.Network
+	gpu    *gpuSetup // nil on the host
 	nodes  []int32
 	parts  [3][]int32 // positions of the split's parts in nodes
 	eval   inference
@@ -42,7 +43,7 @@ type ScoreOptions struct {
 // NewScorer builds the network that a checkpoint describes on a dataset.
 // The split is the checkpoint's if the dataset is the one it was trained on,
 // else the one that the data's options name.
-func NewScorer(ctx context.Context, c *checkpoints.Checkpoint, d *Data, b exec.Backend, o ScoreOptions) (*Scorer, []Note, error) {
+func NewScorer(ctx context.Context, c *checkpoints.Checkpoint, d *Data, rt Runtime, o ScoreOptions) (*Scorer, []Note, error) {
 	stored, err := ReadStored(c)
 	if err != nil {
 		return nil, nil, err
@@ -63,13 +64,6 @@ func NewScorer(ctx context.Context, c *checkpoints.Checkpoint, d *Data, b exec.B
 		return nil, nil, usage.Errorf("dataset %s has %d features and %d classes, the checkpoint's model takes %d and %d",
 			d.Name, d.NumFeatures, d.NumClasses, cfg.In, cfg.Classes)
 	}
-	cfg.SparseInput = d.Features.IsSparse()
-	if s.net, err = model.New(cfg, b, 0); err != nil {
-		return nil, nil, usage.Wrap(err)
-	}
-	if err := LoadParams(s.net.Params, c.Model); err != nil {
-		return nil, nil, err
-	}
 	s.nodes, s.parts = evaluationNodes(split)
 	if o.All {
 		for i := range s.parts {
@@ -83,7 +77,7 @@ func NewScorer(ctx context.Context, c *checkpoints.Checkpoint, d *Data, b exec.B
 		}
 	}
 	run := stored.Train
-	run.Model, run.Workers = s.net.Config, o.Workers
+	run.Model, run.Workers = cfg, o.Workers
 	if o.Exact {
 		run.EvalFanouts = nil
 	}
@@ -93,8 +87,35 @@ func NewScorer(ctx context.Context, c *checkpoints.Checkpoint, d *Data, b exec.B
 	if err := run.Validate(); err != nil {
 		return nil, nil, usage.Wrap(err)
 	}
-	s.eval, err = newInference(ctx, d, s.nodes, &run)
-	return s, notes, err
+	if err := s.build(ctx, &run, rt); err != nil {
+		return nil, nil, errors.Join(err, s.Close())
+	}
+	if err := LoadParams(s.net.Params, c.Model); err != nil {
+		return nil, nil, errors.Join(err, s.Close())
+	}
+	return s, notes, s.net.Params.Upload()
+}
+
+// build makes the network and its evaluator.
+func (s *Scorer) build(ctx context.Context, c *Config, rt Runtime) error {
+	if rt.GPU != nil {
+		g, err := newGPUSetup(ctx, s.data, c, rt.GPU)
+		if err != nil {
+			return err
+		}
+		s.gpu, s.net = g, g.net
+		parts := evalParts{nodes: s.nodes, classes: make([]int32, len(s.nodes)), parts: s.parts}
+		s.eval, err = newGPUEvaluator(ctx, g, s.data, parts)
+		return err
+	}
+	c.Model.SparseInput = s.data.Features.IsSparse()
+	n, err := model.New(c.Model, rt.Backend, 0)
+	if err != nil {
+		return usage.Wrap(err)
+	}
+	s.net, c.Model = n, n.Config
+	s.eval, err = newInference(ctx, s.data, s.nodes, c)
+	return err
 }
 
 // Run computes the outputs and the metrics of all parts. The outputs have one row
@@ -124,7 +145,7 @@ func (s *Scorer) Run(ctx context.Context) (Scores, op.Value, error) {
 func (s *Scorer) Hidden() (op.Value, error) {
 	e, ok := s.eval.(*Evaluator)
 	if !ok {
-		return op.Value{}, fmt.Errorf("embeddings come from whole neighbourhoods: evaluate without sampling")
+		return op.Value{}, fmt.Errorf("embeddings come from whole neighbourhoods on the CPU: evaluate with -gpus 0 -eval-fanouts full")
 	}
 	return e.Hidden()
 }
@@ -142,4 +163,16 @@ func (s *Scorer) Part(name string) []int32 {
 }
 
 // Close releases the network.
-func (s *Scorer) Close() { s.net.Close() }
+func (s *Scorer) Close() error {
+	if s.gpu != nil {
+		var err error
+		if v, ok := s.eval.(*gpuEvaluator); ok && v != nil {
+			err = v.close()
+		}
+		return errors.Join(err, s.gpu.close())
+	}
+	if s.net != nil {
+		s.net.Close()
+	}
+	return nil
+}

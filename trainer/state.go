@@ -22,16 +22,17 @@ type Stored struct {
 	Train Config
 	Data  DataOptions
 	Split datasets.Split
-	// Fingerprint is the dataset's; BLAS names the library of the products.
-	Fingerprint, BLAS string
+	// Fingerprint is the dataset's; Device did the work, with products by BLAS.
+	Fingerprint, Device, BLAS string
 	// Of the best epoch: only checkpoints of training have it.
 	BestEpoch int
 }
 
 // storedConfig is the JSON of a checkpoint's configuration.
 type storedConfig struct {
-	Train Config      `json:"train"`
-	Data  DataOptions `json:"data"`
+	Train  Config      `json:"train"`
+	Data   DataOptions `json:"data"`
+	Device string      `json:"device"`
 }
 
 // ReadStored returns the configuration and the split of a checkpoint.
@@ -47,7 +48,7 @@ func ReadStored(c *checkpoints.Checkpoint) (*Stored, error) {
 	if err := cfg.Train.Validate(); err != nil {
 		return nil, usage.Errorf("checkpoint: its configuration is wrong: %w", err)
 	}
-	s := &Stored{Train: cfg.Train, Data: cfg.Data, Fingerprint: c.Dataset.Fingerprint, BLAS: c.Versions.BLAS}
+	s := &Stored{Train: cfg.Train, Data: cfg.Data, Fingerprint: c.Dataset.Fingerprint, Device: cfg.Device, BLAS: c.Versions.BLAS}
 	if c.Best != nil {
 		s.BestEpoch = int(c.Best.Epoch)
 	}
@@ -137,14 +138,14 @@ func vector[D safetensors.Data](name string, data D) checkpoints.Tensor {
 
 // checkpoint describes the run without any tensors but the split.
 func (t *Trainer) checkpoint() (*checkpoints.Checkpoint, error) {
-	cfg, err := json.Marshal(storedConfig{t.Config, t.data.Options})
+	cfg, err := json.Marshal(storedConfig{t.Config, t.data.Options, t.device})
 	if err != nil {
 		return nil, err
 	}
 	c := &checkpoints.Checkpoint{
 		Seed: t.Config.Seed, GlobalBatch: int64(t.Config.Batch), Config: cfg,
 		Dataset:  checkpoints.Dataset{Source: t.data.Options.Name, Name: t.data.Name, Fingerprint: t.data.Fingerprint},
-		Versions: checkpoints.Versions{Zerogcn: Version(), Go: runtime.Version(), BLAS: t.blas},
+		Versions: checkpoints.Versions{Zerogcn: Version(), Go: runtime.Version(), BLAS: t.engine.blas()},
 		Split: []checkpoints.Tensor{vector("train", safetensors.I32(t.split.Train)),
 			vector("valid", safetensors.I32(t.split.Valid)), vector("test", safetensors.I32(t.split.Test))},
 	}
@@ -275,9 +276,10 @@ func (t *Trainer) Restore(last, best *checkpoints.Checkpoint) ([]Note, error) {
 		t.best.params = p.Data
 	}
 	var notes []Note
-	if v := last.Versions; v.BLAS != t.blas || v.Go != runtime.Version() {
+	blas := t.engine.blas()
+	if v := last.Versions; v.BLAS != blas || v.Go != runtime.Version() {
 		notes = append(notes, Note{Warning: true, Text: fmt.Sprintf("resuming with %s, %s what %s, %s began: results may differ in the last bits",
-			t.blas, runtime.Version(), v.BLAS, v.Go)})
+			blas, runtime.Version(), v.BLAS, v.Go)})
 	}
 	return notes, nil
 }

@@ -24,7 +24,6 @@ type Trainer struct {
 	split  datasets.Split
 	engine engine
 	device string
-	blas   string
 
 	listeners []Listener
 	store     *checkpoints.Store // nil: no checkpoints
@@ -73,7 +72,9 @@ type bestState struct {
 
 // Runtime is what a run works with.
 type Runtime struct {
+	// Backend trains on the host; GPU, if not nil, on a GPU instead.
 	Backend exec.Backend
+	GPU     *GPU
 	// BLAS names the library of the matrix products; results are bit-identical
 	// only where it is the same, so checkpoints name it.
 	BLAS string
@@ -93,12 +94,30 @@ func New(ctx context.Context, d *Data, split datasets.Split, c Config, rt Runtim
 	if len(split.Train) == 0 {
 		return nil, usage.Errorf("dataset %s: the split has no training nodes", d.Name)
 	}
-	t := &Trainer{Config: c, data: d, split: split, device: rt.Backend.Name(), blas: rt.BLAS, store: rt.Store,
+	t := &Trainer{Config: c, data: d, split: split, device: rt.device(), store: rt.Store,
 		listeners: rt.Listeners, saved: now()}
 	var err error
-	t.engine, err = newCPUEngine(ctx, d, split, &t.Config, rt.Backend)
-	return t, err
+	if rt.GPU != nil {
+		t.engine, err = newGPUEngine(ctx, d, split, &t.Config, rt.GPU)
+	} else {
+		t.engine, err = newCPUEngine(ctx, d, split, &t.Config, rt)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
 }
+
+// device names what does the work.
+func (rt *Runtime) device() string {
+	if rt.GPU != nil {
+		return fmt.Sprintf("cuda:%d %s", rt.GPU.Device.Ordinal(), rt.GPU.Device.Properties().Name)
+	}
+	return rt.Backend.Name()
+}
+
+// Notes returns what was decided while the run was prepared, for its log.
+func (t *Trainer) Notes() []Note { return t.engine.notes() }
 
 // evaluationNodes returns the nodes of all parts, ascending, and for each part
 // its positions in that list.

@@ -257,7 +257,7 @@ func TestScorerRepeatsTraining(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, all := range []bool{false, true} {
-		s, notes, err := trainer.NewScorer(t.Context(), c, d, cpu.New(cpu.Options{}), trainer.ScoreOptions{All: all})
+		s, notes, err := trainer.NewScorer(t.Context(), c, d, trainer.Runtime{Backend: cpu.New(cpu.Options{})}, trainer.ScoreOptions{All: all})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -302,7 +302,7 @@ func TestSampledEvaluation(t *testing.T) {
 		t.Fatal(err)
 	}
 	score := func(o trainer.ScoreOptions) trainer.Scores {
-		s, _, err := trainer.NewScorer(t.Context(), ck, d, cpu.New(cpu.Options{}), o)
+		s, _, err := trainer.NewScorer(t.Context(), ck, d, trainer.Runtime{Backend: cpu.New(cpu.Options{})}, o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"zerogcn/checkpoints"
 	"zerogcn/datasets"
@@ -24,6 +25,7 @@ import (
 	"zerogcn/model/op"
 	"zerogcn/trainer"
 	"zerogcn/trainer/rundir"
+	"zerogcn/zerocopy"
 )
 
 func main() {
@@ -38,13 +40,13 @@ type options struct {
 	fanouts                           cli.Fanouts
 	sampling                          cli.Origin // of fanouts
 	workers                           int
-	gpus                              cli.GPUs
+	gpu                               backend.GPUOptions
 	blas                              string
 	json                              bool
 }
 
 func parse(args []string) (*options, error) {
-	o := &options{split: "test", gpus: cli.GPUs{Auto: true}, blas: "auto"}
+	o := &options{split: "test", gpu: backend.GPUOptions{Select: cli.GPUs{Auto: true}, Precision: "auto"}, blas: "auto"}
 	fs := cli.NewFlags("evaluate", "Compute the metrics of a checkpoint, and its predictions and embeddings.")
 	fs.Group("What")
 	fs.Var(cli.String(&o.checkpoint), "checkpoint", "a checkpoint's folder, or a run's for its best one")
@@ -58,7 +60,10 @@ func parse(args []string) (*options, error) {
 	fs.Var(cli.String(&o.embeddings), "embeddings", "write the last hidden layer to this .npy, likewise")
 	fs.Var(cli.Bool(&o.json), "json", "print one line of JSON on standard output, all else on standard error")
 	fs.Group("Machine")
-	fs.Var(cli.GPUSelection(&o.gpus), "gpus", "auto, or 0 for the CPU")
+	fs.Var(cli.GPUSelection(&o.gpu.Select), "gpus", "auto (where it was trained, if that is possible), 0 for the CPU, or a GPU: 1, or a list with a comma")
+	fs.Var(cli.Parsed(&o.gpu.Features, "MODE", zerocopy.ParseMode, zerocopy.Mode.String), "features", "how features reach the GPU: auto, zerocopy, staged, device, cached or hybrid")
+	fs.Var(cli.Choice(&o.gpu.Precision, "auto", "fp32", "tf32", "bf16"), "precision", "factors of matrix products on the GPU; auto: tf32 where the chip has it")
+	fs.Var(cli.String(&o.gpu.BLAS), "cublas", "path of cuBLAS or of its folder, or none for our own kernels")
 	fs.Var(cli.NonNegative(&o.workers), "workers", "CPU threads; 0: all")
 	fs.Var(cli.String(&o.blas), "blas", "matrix products on the CPU: auto (OpenBLAS if found, else gonum), gonum, or the path of a library")
 	fs.Check(func() error {
@@ -67,12 +72,7 @@ func parse(args []string) (*options, error) {
 		}
 		return nil
 	}, "checkpoint")
-	fs.Check(func() error {
-		if !o.gpus.CPU() && !o.gpus.Auto {
-			return usage.Errorf("%s: evaluating on GPUs is not built in yet; use 0 or auto", o.gpus)
-		}
-		return nil
-	}, "gpus")
+	fs.Check(func() error { return backend.CheckGPUs(o.gpu.Select) }, "gpus")
 	fs.Check(func() error {
 		if o.dataset == "" {
 			return nil
@@ -90,7 +90,7 @@ func (o *options) scoring() trainer.ScoreOptions {
 	return trainer.ScoreOptions{All: o.split == "all", Exact: given && o.fanouts.Full(), Fanouts: o.fanouts, Workers: o.workers}
 }
 
-func run(ctx context.Context, args []string) error {
+func run(ctx context.Context, args []string) (err error) {
 	o, err := parse(args)
 	if err != nil {
 		return err
@@ -115,24 +115,23 @@ func run(ctx context.Context, args []string) error {
 	if o.root != "" {
 		d.Root = o.root
 	}
-	data, notes, err := trainer.OpenData(ctx, d)
+	rt, gpu, notes, err := o.runtime(stored)
 	if err != nil {
 		return err
 	}
-	defer data.Close()
-	b, blas, more, err := backend.CPU(o.workers, o.blas)
+	defer func() { err = errors.Join(err, gpu.Close()) }()
+	d.OnDevice = gpu != nil
+	data, more, err := trainer.OpenData(ctx, d)
 	if err != nil {
-		return usage.Wrap(err)
+		return err
 	}
+	defer func() { err = errors.Join(err, data.Close()) }()
 	notes = append(notes, more...)
-	if blas != stored.BLAS {
-		notes = append(notes, trainer.Note{Warning: true, Text: fmt.Sprintf("trained with %s: results may differ in the last bits", stored.BLAS)})
-	}
-	s, more, err := trainer.NewScorer(ctx, c, data, b, o.scoring())
+	s, more, err := trainer.NewScorer(ctx, c, data, rt, o.scoring())
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	defer s.Close()
+	defer func() { err = errors.Join(err, s.Close()) }()
 	for _, n := range append(notes, more...) {
 		warning := ""
 		if n.Warning {
@@ -148,6 +147,31 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	return o.print(data.Name, path, &scores)
+}
+
+// runtime opens what to compute with: by default the kind of device that the
+// checkpoint was trained on, since its figures are then repeated exactly.
+func (o *options) runtime(stored *trainer.Stored) (trainer.Runtime, *backend.GPU, []trainer.Note, error) {
+	sel := o.gpu
+	if sel.Select.Auto && !strings.HasPrefix(stored.Device, "cuda") {
+		sel.Select = cli.GPUs{}
+	}
+	gpu, notes, err := backend.OpenGPU(sel)
+	if err != nil {
+		return trainer.Runtime{}, nil, nil, err
+	}
+	if gpu != nil {
+		return trainer.Runtime{GPU: &gpu.GPU}, gpu, notes, nil
+	}
+	b, blas, more, err := backend.CPU(o.workers, o.blas)
+	if err != nil {
+		return trainer.Runtime{}, nil, nil, usage.Wrap(err)
+	}
+	notes = append(notes, more...)
+	if blas != stored.BLAS {
+		notes = append(notes, trainer.Note{Warning: true, Text: fmt.Sprintf("trained on %s with %s: results may differ in the last bits", stored.Device, stored.BLAS)})
+	}
+	return trainer.Runtime{Backend: b}, nil, notes, nil
 }
 
 // write writes the files that were asked for.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"zerogcn/datasets"
+	"zerogcn/internal/backend"
 	"zerogcn/internal/cli"
 	"zerogcn/internal/usage"
 	"zerogcn/loader"
@@ -15,6 +16,7 @@ import (
 	"zerogcn/model/optim"
 	"zerogcn/trainer"
 	"zerogcn/trainer/rundir"
+	"zerogcn/zerocopy"
 )
 
 // options is everything that the command line says.
@@ -27,7 +29,8 @@ type options struct {
 	evalFanouts  cli.Fanouts
 	batch        cli.Batch
 	layers       int // 0: as many as fan-outs
-	gpus         cli.GPUs
+	gpu          backend.GPUOptions
+	cache        cli.Size
 	blas         string
 	repeat       int
 	splitGiven   bool // -split-index was given
@@ -44,14 +47,15 @@ type options struct {
 // machine. Recipes for real data are in configs/.
 func defaultOptions() *options {
 	return &options{
-		data: trainer.DataOptions{Name: "demo", SelfLoops: "keep"},
+		data: trainer.DataOptions{Name: "demo", SelfLoops: "keep", Order: "auto"},
 		train: trainer.Config{
 			Model:  model.Config{Arch: model.SAGE, Aggregator: "mean", GCNNorm: "sym", Hidden: 64, Dropout: 0.5},
 			Epochs: 10, LR: 0.003, Sampling: loader.Uniform, Optimizer: optim.Adam, WeightDecay: []float64{0}, EvalEvery: 1,
 		},
 		inputDropout: -1,
 		fanouts:      cli.Fanouts{15, 10, 5}, batch: 1024,
-		gpus: cli.GPUs{Auto: true}, blas: "auto", repeat: 1, keep: 1,
+		gpu:   backend.GPUOptions{Select: cli.GPUs{Auto: true}, Precision: "auto"},
+		cache: cli.Size{Auto: true}, blas: "auto", repeat: 1, keep: 1,
 	}
 }
 
@@ -67,6 +71,7 @@ func (o *options) define() *cli.Flags {
 	fs.Var(cli.NonNegative(&d.SplitIndex), "split-index", "which of several given splits; with -repeat, run i uses split i unless this is given")
 	fs.Var(cli.Bool(&d.Symmetrize), "symmetrize", "add the reverse of every edge")
 	fs.Var(cli.Choice(&d.SelfLoops, trainer.SelfLoopModes()...), "self-loops", "what to do with edges from a node to itself")
+	fs.Var(cli.Choice(&d.Order, "auto", "none", "degree"), "order", "renumber the nodes by hotness, so that a cache of the first rows holds the hottest; auto: if -features is cached")
 	fs.Var(cli.Bool(&d.RowNormalize), "row-normalize", "divide each node's features by their sum")
 
 	fs.Group("Model")
@@ -95,7 +100,13 @@ func (o *options) define() *cli.Flags {
 	fs.Var(cli.Positive(&o.repeat), "repeat", "number of runs, with seeds from -seed on; metrics are then mean and deviation")
 
 	fs.Group("Machine")
-	fs.Var(cli.GPUSelection(&o.gpus), "gpus", "auto, 0 for the CPU, a count, or a list with a comma")
+	fs.Var(cli.GPUSelection(&o.gpu.Select), "gpus", "auto (one GPU if there is any), 0 for the CPU, a count, or a list with a comma")
+	fs.Var(cli.Parsed(&o.gpu.Features, "MODE", zerocopy.ParseMode, zerocopy.Mode.String), "features", "how features reach the GPU: auto, zerocopy, staged, device, cached or hybrid")
+	fs.Var(cli.MemorySize(&o.cache), "cache", "GPU memory for features: a share of the table (20%), bytes (4GiB), or auto")
+	fs.Var(cli.NonNegative(&o.gpu.Blocks), "gather-blocks", "thread blocks of a gather, so multiprocessors it takes; 0: what saturates the link")
+	fs.Var(cli.Bool(&o.gpu.HostGraph), "host-graph", "keep the graph's edges in host memory even if they fit the GPU")
+	fs.Var(cli.Choice(&o.gpu.Precision, "auto", "fp32", "tf32", "bf16"), "precision", "factors of matrix products on the GPU; auto: tf32 where the chip has it")
+	fs.Var(cli.String(&o.gpu.BLAS), "cublas", "path of cuBLAS or of its folder, or none for our own kernels (default: where it is usually found)")
 	fs.Var(cli.NonNegative(&t.Workers), "workers", "CPU threads of each stage; 0: all. Results do not depend on it")
 	fs.Var(cli.String(&o.blas), "blas", "matrix products on the CPU: auto (OpenBLAS if found, else gonum), gonum, or the path of a library")
 
@@ -171,6 +182,13 @@ func parse(args []string) (*options, error) {
 		}
 	}
 	o.data.Workers = t.Workers
+	switch {
+	case o.data.Order != "auto":
+	case o.gpu.Features == zerocopy.Cached && !o.gpu.Select.CPU():
+		o.data.Order = "degree"
+	default:
+		o.data.Order = "none"
+	}
 	o.data.Dense = t.Model.Arch == model.SAGE && t.Model.Aggregator == "max"
 	o.splitGiven = o.flags.Origin("split-index") != cli.Default
 	t.EnsureDefaults()
@@ -203,12 +221,7 @@ func (o *options) checkLayers() error {
 	return nil
 }
 
-func (o *options) checkDevice() error {
-	if !o.gpus.CPU() && !o.gpus.Auto {
-		return usage.Errorf("%s: training on GPUs is not built in yet; use 0 or auto", o.gpus)
-	}
-	return nil
-}
+func (o *options) checkDevice() error { return backend.CheckGPUs(o.gpu.Select) }
 
 func (o *options) checkFolder() error {
 	switch {

@@ -18,30 +18,80 @@ import (
 	"zerogcn/internal/backend"
 	"zerogcn/internal/cli"
 	"zerogcn/internal/usage"
+	"zerogcn/model"
+	"zerogcn/model/exec"
 	"zerogcn/trainer"
 	"zerogcn/trainer/report"
 	"zerogcn/trainer/rundir"
 )
 
 // single trains once.
-func single(ctx context.Context, o *options) error {
-	data, notes, err := trainer.OpenData(ctx, o.data)
+func single(ctx context.Context, o *options) (err error) {
+	data, rt, notes, err := o.prepare(ctx)
 	if err != nil {
 		return err
 	}
-	defer data.Close()
+	defer func() { err = errors.Join(err, data.Close(), rt.gpu.Close()) }()
 	path := o.run
 	if o.resume != "" {
 		path = o.resume
 	} else if path == "" {
 		path = rundir.DefaultPath(time.Now(), data.Name, string(o.train.Model.Arch))
 	}
-	s, err := o.trainIn(ctx, data, path, notes)
+	s, err := o.trainIn(ctx, data, rt, path, notes)
 	if err != nil {
 		return err
 	}
 	o.printf("%s\n", path)
 	return o.printJSON(s)
+}
+
+// machine is what runs are made on: a GPU, or the host.
+type machine struct {
+	gpu  *backend.GPU
+	host exec.Backend
+	blas string
+}
+
+// runtime returns what a trainer needs of the machine.
+func (m *machine) runtime() trainer.Runtime {
+	rt := trainer.Runtime{Backend: m.host, BLAS: m.blas}
+	if m.gpu != nil {
+		rt.GPU = &m.gpu.GPU
+	}
+	return rt
+}
+
+// prepare opens the device and the dataset.
+func (o *options) prepare(ctx context.Context) (*trainer.Data, *machine, []trainer.Note, error) {
+	m := &machine{}
+	var notes []trainer.Note
+	var err error
+	if o.gpu.Select.Auto && o.train.Model.Arch == model.MLP {
+		notes = append(notes, trainer.Note{Text: "mlp does not use the graph: training it on the CPU"})
+	} else if m.gpu, notes, err = backend.OpenGPU(o.gpu); err != nil {
+		return nil, nil, nil, err
+	}
+	if m.gpu == nil {
+		var more []trainer.Note
+		if m.host, m.blas, more, err = backend.CPU(o.train.Workers, o.blas); err != nil {
+			return nil, nil, nil, usage.Wrap(err)
+		}
+		notes = append(notes, more...)
+	}
+	d := o.data
+	d.OnDevice = m.gpu != nil
+	data, more, err := trainer.OpenData(ctx, d)
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, m.gpu.Close())
+	}
+	if m.gpu != nil {
+		f := data.Dataset.Features
+		if err := m.gpu.SizeCache(o.cache, int64(f.Rows)*int64(f.RowBytes())); err != nil {
+			return nil, nil, nil, errors.Join(err, data.Close(), m.gpu.Close())
+		}
+	}
+	return data, m, append(notes, more...), nil
 }
 
 // runFiles is an open run: its folder, and where it stands if it is resumed.
@@ -136,23 +186,19 @@ func (r *runFiles) split(data *trainer.Data) (datasets.Split, []trainer.Note, er
 
 // trainIn trains one run in its folder, or continues it there. It passes the
 // notes on to the run's log and console.
-func (o *options) trainIn(ctx context.Context, data *trainer.Data, path string, notes []trainer.Note) (s trainer.Summary, err error) {
+func (o *options) trainIn(ctx context.Context, data *trainer.Data, m *machine, path string, notes []trainer.Note) (s trainer.Summary, err error) {
 	r, err := o.openRun(ctx, path)
 	if err != nil {
 		return s, err
 	}
 	defer func() { err = errors.Join(err, r.folder.Close()) }()
-	rt := trainer.Runtime{Store: r.store, Listeners: []trainer.Listener{
-		&report.Metrics{W: r.folder.Metrics()}, &report.Log{W: r.folder.Log()}, r.curves}}
+	rt := m.runtime()
+	rt.Store = r.store
+	rt.Listeners = []trainer.Listener{&report.Metrics{W: r.folder.Metrics()}, &report.Log{W: r.folder.Log()}, r.curves}
 	if !o.quiet {
 		out := o.output()
 		rt.Listeners = append(rt.Listeners, &report.Console{W: out, Terminal: term.IsTerminal(int(out.Fd()))})
 	}
-	var more []trainer.Note
-	if rt.Backend, rt.BLAS, more, err = backend.CPU(o.train.Workers, o.blas); err != nil {
-		return s, usage.Wrap(err)
-	}
-	notes = append(notes, more...)
 	split, more, err := r.split(data)
 	if err != nil {
 		return s, err
@@ -162,7 +208,7 @@ func (o *options) trainIn(ctx context.Context, data *trainer.Data, path string, 
 		return s, err
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
-	notes = append(notes, more...)
+	notes = append(append(notes, more...), t.Notes()...)
 	switch {
 	case r.last != nil:
 		if more, err = t.Restore(r.last, r.best); err != nil {
@@ -195,12 +241,12 @@ func (o *options) trainIn(ctx context.Context, data *trainer.Data, path string, 
 
 // repeat trains several times, with ascending seeds and, if the dataset comes
 // with several splits, one split after the other.
-func repeat(ctx context.Context, o *options) error {
-	data, notes, err := trainer.OpenData(ctx, o.data)
+func repeat(ctx context.Context, o *options) (err error) {
+	data, m, notes, err := o.prepare(ctx)
 	if err != nil {
 		return err
 	}
-	defer data.Close()
+	defer func() { err = errors.Join(err, data.Close(), m.gpu.Close()) }()
 	path := o.run
 	if path == "" {
 		path = rundir.DefaultPath(time.Now(), data.Name, string(o.train.Model.Arch))
@@ -217,7 +263,7 @@ func repeat(ctx context.Context, o *options) error {
 			r.data.SplitIndex = i % n
 			data.Options.SplitIndex = r.data.SplitIndex
 		}
-		s, err := r.trainIn(ctx, data, filepath.Join(path, fmt.Sprintf("seed-%d", r.train.Seed)), notes)
+		s, err := r.trainIn(ctx, data, m, filepath.Join(path, fmt.Sprintf("seed-%d", r.train.Seed)), notes)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,387 @@
+package gpuloader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"zerogcn/cuda"
+	"zerogcn/datasets"
+	"zerogcn/graph"
+	"zerogcn/graph/gpusample"
+	"zerogcn/internal/philox"
+	"zerogcn/loader"
+	"zerogcn/zerocopy"
+)
+
+// Loader makes the batches of a set of seeds on one GPU.
+type Loader struct {
+	dev      *cuda.Device
+	opt      loader.Options
+	features *Features
+	sampler  *gpusample.Sampler
+	epochs   *gpusample.Epochs
+	labels   *cuda.Buffer // int32 per node
+	labelled []int        // labelled seeds of each global batch of the current epoch
+	class    []int32      // of all nodes, on the host
+	seeds    []int32
+	fixed    bool
+
+	sampling, gathering *cuda.Stream
+	slots               []*slot
+	timings             []*Timing // a ring, longer than what is in flight
+	turn                int
+	running             sync.Mutex
+}
+
+// timingRing is the number of batches for which times are kept.
+const timingRing = 16
+
+// New makes a loader of the given seeds with the options of a loader.Loader; it
+// needs at least one fan-out. csr is the dataset's graph on the device. features
+// and csr are the caller's to close, after the loader.
+func New(ctx context.Context, csr *gpusample.CSR, ds *datasets.Dataset, features *Features, seeds []int32, o loader.Options) (l *Loader, err error) {
+	if o.World == 0 {
+		o.World = 1
+	}
+	if o.Depth == 0 {
+		o.Depth = 2
+	}
+	switch {
+	case len(seeds) == 0:
+		return nil, errors.New("loader: no seeds")
+	case len(o.Fanouts) == 0:
+		return nil, errors.New("loader: batches without blocks are not made on the GPU")
+	case o.BatchSize < 0 || o.Depth < 0 || o.World < 0:
+		return nil, fmt.Errorf("loader: batch size %d, depth %d, world %d: must not be negative", o.BatchSize, o.Depth, o.World)
+	case o.BatchSize == 0 && o.World > 1:
+		return nil, errors.New("loader: a full batch cannot be divided among ranks")
+	case !ds.Labels.HasClass():
+		return nil, errors.New("loader: only labels of one class per node are taken to the GPU")
+	}
+	dev := csr.Device()
+	l = &Loader{dev: dev, opt: o, features: features, seeds: slices.Sorted(slices.Values(seeds))}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, l.Close())
+			l = nil
+		}
+	}()
+	for _, s := range []**cuda.Stream{&l.sampling, &l.gathering} {
+		if *s, err = dev.NewStream(cuda.StreamOptions{}); err != nil {
+			return l, err
+		}
+	}
+	l.sampler, err = gpusample.NewSampler(ctx, csr, graph.Options{
+		Fanouts: o.Fanouts, Replace: o.Sampling == loader.Replace, Weighted: o.Sampling == loader.Weighted,
+		DropSelfLoops: o.DropSelfLoops, Degrees: o.Degrees, Scale: o.Scale,
+		Transpose: true, TransposeAll: o.TransposeInput, Workers: o.Workers,
+	})
+	if err != nil {
+		return l, err
+	}
+	l.epochs, err = gpusample.NewEpochs(dev, seeds, 0, gpusample.EpochOptions{Seed: o.Seed, Batch: o.BatchSize * o.World, World: o.World, Rank: o.Rank})
+	if err != nil {
+		return l, err
+	}
+	if err = l.uploadLabels(ds); err != nil {
+		return l, err
+	}
+	l.fixed = l.NumBatches() == 1 && o.World == 1 && !slices.ContainsFunc(o.Fanouts, func(k int) bool { return k > 0 })
+	n := o.Depth + 1
+	if l.fixed {
+		n = 1
+	}
+	size := o.BatchSize
+	if size == 0 {
+		size = len(seeds)
+	}
+	for range n {
+		s, err := newSlot(dev, l.sampler, min(size, len(seeds)))
+		l.slots = append(l.slots, s)
+		if err != nil {
+			return l, err
+		}
+	}
+	for range timingRing {
+		t, err := newTiming(dev)
+		l.timings = append(l.timings, t)
+		if err != nil {
+			return l, err
+		}
+	}
+	return l, nil
+}
+
+func (l *Loader) uploadLabels(ds *datasets.Dataset) (err error) {
+	l.class = make([]int32, ds.NumNodes)
+	if err := ds.Labels.Classes(l.class, nil); err != nil {
+		return err
+	}
+	l.labels, err = cuda.Place(l.sampling, cuda.Topology, l.class)
+	return err
+}
+
+// NumBatches returns the number of batches of an epoch, the same on every rank.
+func (l *Loader) NumBatches() int { return l.epochs.NumBatches() }
+
+// Close waits for the device's work and frees what the loader owns. It may be
+// called twice.
+func (l *Loader) Close() error {
+	var errs []error
+	if l.gathering != nil {
+		errs = append(errs, l.dev.Synchronize())
+	}
+	for _, s := range l.slots {
+		errs = append(errs, s.close())
+	}
+	for _, t := range l.timings {
+		errs = append(errs, t.close())
+	}
+	l.slots, l.timings = nil, nil
+	if l.epochs != nil {
+		errs = append(errs, l.epochs.Close())
+	}
+	if l.sampler != nil {
+		errs = append(errs, l.sampler.Close())
+	}
+	if l.labels != nil {
+		errs = append(errs, l.labels.Close())
+	}
+	for _, s := range []*cuda.Stream{l.sampling, l.gathering} {
+		if s != nil {
+			errs = append(errs, s.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// EpochFrom iterates over the batches of an epoch from the first on. The loop may
+// be left at any time. An error, of a stage or of the context, ends it: it is
+// yielded once, with a nil batch. Ids that are out of range are found on the
+// device and reported at the end of the epoch.
+func (l *Loader) EpochFrom(ctx context.Context, epoch, first int) iter.Seq2[*Batch, error] {
+	return func(yield func(*Batch, error) bool) {
+		if !l.running.TryLock() {
+			yield(nil, loader.ErrBusy)
+			return
+		}
+		defer l.running.Unlock()
+		l.run(ctx, epoch, first, yield)
+	}
+}
+
+// run drives the two stages and the caller's loop, and returns after both.
+func (l *Loader) run(ctx context.Context, epoch, first int, yield func(*Batch, error) bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	free := make(chan *slot, len(l.slots))
+	sampled := make(chan *slot, l.opt.Depth)
+	ready := make(chan *slot, l.opt.Depth)
+	for _, s := range l.slots {
+		free <- s
+	}
+	stages, ctx := errgroup.WithContext(ctx)
+	stages.Go(func() error {
+		defer close(sampled)
+		return l.bound(l.sampling, func() error { return l.sampleStage(ctx, epoch, first, free, sampled) })
+	})
+	stages.Go(func() error {
+		defer close(ready)
+		return l.bound(l.gathering, func() error { return l.gatherStage(ctx, sampled, ready) })
+	})
+	left := false
+	for s := range ready {
+		if !yield(&s.Batch, nil) {
+			left = true
+			cancel()
+			break
+		}
+		free <- s // never blocks: the channel holds all slots
+	}
+	err := stages.Wait()
+	if err == nil && !left {
+		if err = l.gathering.Synchronize(); err == nil {
+			err = l.features.Gatherer.Check()
+		}
+		if err != nil {
+			err = fmt.Errorf("gather: epoch %d: %w", epoch, err)
+		}
+	}
+	if err != nil && !left {
+		yield(nil, err)
+	}
+}
+
+// bound runs a stage on a thread of its own, on which its stream is current.
+func (l *Loader) bound(s *cuda.Stream, stage func() error) error {
+	b, err := l.dev.Bind(s)
+	if err != nil {
+		return err
+	}
+	defer b.Release()
+	return stage()
+}
+
+func (l *Loader) sampleStage(ctx context.Context, epoch, first int, free <-chan *slot, sampled chan<- *slot) error {
+	if err := l.epochs.Start(l.sampling, uint64(epoch)); err != nil {
+		return fmt.Errorf("sample: epoch %d: %w", epoch, err)
+	}
+	l.countLabelled(epoch)
+	for i := first; i < l.NumBatches(); i++ {
+		s, ok := receive(ctx, free)
+		if !ok {
+			return ctx.Err()
+		}
+		if err := l.sample(s, epoch, i); err != nil {
+			return fmt.Errorf("sample: epoch %d, batch %d: %w", epoch, i, err)
+		}
+		if !send(ctx, sampled, s) {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (l *Loader) gatherStage(ctx context.Context, sampled <-chan *slot, ready chan<- *slot) error {
+	for {
+		s, ok := receive(ctx, sampled)
+		if !ok {
+			return ctx.Err()
+		}
+		if err := l.gather(ctx, s); err != nil {
+			return fmt.Errorf("gather: epoch %d, batch %d: %w", s.Epoch, s.Index, err)
+		}
+		if !send(ctx, ready, s) {
+			return ctx.Err()
+		}
+	}
+}
+
+// receive takes from a channel; ok is false when it is closed or the context has
+// ended.
+func receive(ctx context.Context, c <-chan *slot) (s *slot, ok bool) {
+	select {
+	case <-ctx.Done():
+		return nil, false
+	case s, ok = <-c:
+		return s, ok
+	}
+}
+
+func send(ctx context.Context, c chan<- *slot, s *slot) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case c <- s:
+		return true
+	}
+}
+
+// countLabelled counts the labelled seeds of each global batch of an epoch.
+func (l *Loader) countLabelled(epoch int) {
+	l.labelled = slices.Grow(l.labelled[:0], l.NumBatches())[:l.NumBatches()]
+	size := l.opt.BatchSize * l.opt.World
+	if size == 0 {
+		size = len(l.seeds)
+	}
+	all := !slices.ContainsFunc(l.seeds, func(v int32) bool { return l.class[v] < 0 })
+	order := l.seeds
+	if !all && l.NumBatches() > 1 {
+		order = graph.ShuffleEpoch(make([]int32, len(l.seeds)), l.seeds, l.opt.Seed, uint64(epoch))
+	}
+	for i := range l.labelled {
+		part := order[i*size : min((i+1)*size, len(order))]
+		l.labelled[i] = len(part)
+		if !all {
+			for _, v := range part {
+				if l.class[v] < 0 {
+					l.labelled[i]--
+				}
+			}
+		}
+	}
+}
+
+// sample queues the drawing of a batch and the look-up of its labels.
+func (l *Loader) sample(s *slot, epoch, index int) error {
+	s.Epoch, s.Index, s.Step = epoch, index, uint64(epoch)*uint64(l.NumBatches())+uint64(index)
+	s.GlobalLabelled = l.labelled[index]
+	if s.filled {
+		s.Timing = nil
+		return nil
+	}
+	s.Timing = l.timings[l.turn]
+	l.turn = (l.turn + 1) % len(l.timings)
+	seeds, n := l.epochs.Batch(index)
+	s.NumSeeds = n
+	// The stream waits until the batch that was here has been read.
+	if err := l.sampling.Wait(s.released); err != nil {
+		return err
+	}
+	if err := s.Timing.sampleStart.Record(l.sampling); err != nil {
+		return err
+	}
+	if err := l.sampler.SampleDevice(l.sampling, l.opt.Seed, philox.Sample, s.Step, seeds, n, s.sampled); err != nil {
+		return err
+	}
+	if err := l.sampler.Labels(l.sampling, l.labels.Ptr(), s.class.Ptr(), s.sampled); err != nil {
+		return err
+	}
+	return s.Timing.sampleEnd.Record(l.sampling)
+}
+
+// gather learns how large the batch is and queues the transfer of its rows.
+func (l *Loader) gather(ctx context.Context, s *slot) error {
+	if s.filled {
+		return nil
+	}
+	if err := s.sampled.Wait(); err != nil {
+		return err
+	}
+	s.NumNodes, s.Nodes, s.Blocks = s.sampled.NumNodes, s.sampled.Nodes, s.ptrs
+	s.Class, s.Width = s.class.Ptr(), l.features.Width()
+	if err := l.gathering.Wait(s.Timing.sampleEnd); err != nil {
+		return err
+	}
+	if err := l.makeRoom(s); err != nil {
+		return err
+	}
+	if err := s.Timing.gatherStart.Record(l.gathering); err != nil {
+		return err
+	}
+	if err := l.features.Gatherer.Enqueue(ctx, l.gathering, zerocopy.Batch{N: s.NumNodes, IDs: s.Nodes, Dst: s.X}); err != nil {
+		return err
+	}
+	if err := s.Timing.gatherEnd.Record(l.gathering); err != nil {
+		return err
+	}
+	s.filled = l.fixed
+	return s.gathered.Record(l.gathering)
+}
+
+// makeRoom gives the slot memory for its rows, with some to spare since batches
+// vary in size.
+func (l *Loader) makeRoom(s *slot) error {
+	need := 4 * int64(s.NumNodes) * int64(s.Width)
+	if s.x != nil && s.x.Len() >= need {
+		return nil
+	}
+	if s.x != nil {
+		if err := s.x.CloseAfter(l.gathering); err != nil {
+			return err
+		}
+	}
+	var err error
+	s.x, err = l.dev.Alloc(cuda.Activations, need+need/8)
+	if err != nil {
+		return fmt.Errorf("%d rows of %d features: %w", s.NumNodes, s.Width, err)
+	}
+	s.X = s.x.Ptr()
+	return nil
+}
