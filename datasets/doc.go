@@ -4,7 +4,7 @@
 // The main types:
 //
 //   - Dataset: a graph with its features, labels and splits. Open finds one by
-//     path or name.
+//     path or name; New makes one of parts in memory.
 //   - Features: the table of node features, in memory (dense or sparse) or in a
 //     file, read by rows.
 //   - Labels: classes, label sets or real targets, fetched by node id.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"zerogcn/dtype"
@@ -219,6 +220,41 @@ func TestWriteLeavesNothing(t *testing.T) {
 	wantFault(t, "exists", err, dir)
 	if !errors.Is(err, ErrExists) {
 		t.Error("not ErrExists")
+	}
+}
+
+// cancelling is a table of zeros that cancels its context when it is read for
+// the second time.
+type cancelling struct {
+	cancel func()
+	reads  *atomic.Int32
+}
+
+func (c cancelling) readRows(lo, hi int, dst []byte) error {
+	clear(dst)
+	if c.reads.Add(1) == 2 {
+		c.cancel()
+	}
+	return nil
+}
+
+// TestWriteInterrupted cancels in the middle of the features.
+func TestWriteInterrupted(t *testing.T) {
+	const n = 3_000_000
+	g, err := graph.Builder{NumNodes: n}.FromEdges(t.Context(), nil, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	d := &Dataset{Meta: Meta{Name: "big", Task: Multiclass, NumNodes: n, NumFeatures: 32}, Graph: g, graphKnown: true,
+		Features: &Features{Rows: n, Dim: 32, Type: dtype.Float32, name: "features", file: cancelling{cancel, new(atomic.Int32)}}}
+	parent := t.TempDir()
+	if err := Write(ctx, filepath.Join(parent, "set"), d, 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+	if left, _ := os.ReadDir(parent); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
 	}
 }
 

@@ -43,7 +43,7 @@ func small(t testing.TB, task Task, ft dtype.Type, splits int) *Dataset {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &Dataset{Meta: Meta{Name: "small", Task: task}, Graph: g, Features: f, NodeIDs: []int64{10, 11, 14, 13, 12}}
+	d := Parts{Name: "small", Task: task, Graph: g, Features: f, NodeIDs: []int64{10, 11, 14, 13, 12}}
 	nan := float32(math.NaN())
 	switch task {
 	case Multilabel:
@@ -51,30 +51,23 @@ func small(t testing.TB, task Task, ft dtype.Type, splits int) *Dataset {
 	case Regression:
 		d.Labels = NewValueLabels([]float32{1, nan, -2.5, 0, 7}, 1)
 	case Link:
-		d.links = memoryEdges{EdgeSets{
+		d.EdgeSets = &EdgeSets{
 			Train: EdgeList{[]int32{0, 1}, []int32{2, 3}}, Valid: EdgeList{[]int32{4}, []int32{0}}, Test: EdgeList{[]int32{4}, []int32{1}},
 			TestNeg: EdgeList{[]int32{3, 3}, []int32{0, 1}},
-		}}
+		}
 	default:
 		d.Labels = NewClassLabels([]int32{0, 1, -1, 1, 0}, 2)
 		d.ClassNames = []string{"a", "b"}
 	}
-	var s memorySplits
 	for i := range splits {
-		s = append(s, Split{Train: []int32{int32(i), 3}, Valid: []int32{4}, Test: []int32{}})
+		d.Splits = append(d.Splits, Split{Train: []int32{int32(i), 3}, Valid: []int32{4}, Test: []int32{}})
 	}
-	if splits > 0 {
-		d.splits = s
-	}
-	if err := d.seal(t.Context(), 1); err != nil {
+	set, err := New(t.Context(), d, 1)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return d
+	return set
 }
-
-type memoryEdges struct{ e EdgeSets }
-
-func (m memoryEdges) edges() (*EdgeSets, error) { e := m.e; return &e, nil }
 
 // writeFolder writes d as a native folder and returns its path.
 func writeFolder(t testing.TB, d *Dataset) string {
@@ -168,7 +161,7 @@ func TestNativeRoundTrip(t *testing.T) {
 				}
 				if task == Link {
 					e, err := r.EdgeSets()
-					if err != nil || fmt.Sprint(*e) != fmt.Sprint(EdgeSets(d.links.(memoryEdges).e)) {
+					if err != nil || fmt.Sprint(*e) != fmt.Sprint(d.links.(memoryEdges).e) {
 						t.Errorf("edge sets %v, %v", e, err)
 					}
 				}
@@ -362,6 +355,37 @@ func TestConvertEverything(t *testing.T) {
 		}
 		if err := errors.Join(r.Close(), d.Close()); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	g, err := graph.Builder{NumNodes: 3}.FromEdges(t.Context(), []int32{0, 1}, []int32{1, 2}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, _ := DenseFeatures(make([]float32, 4), 2, 2)
+	nan, _ := DenseFeatures([]float32{1, float32(math.NaN()), 1}, 3, 1)
+	for what, p := range map[string]Parts{
+		"no graph":         {Task: Multiclass},
+		"bad graph":        {Task: Multiclass, Graph: &graph.CSR{Indptr: []int64{0, 1, 2}, Indices: []int32{0, 7}}},
+		"no task":          {Graph: g},
+		"bad name":         {Name: "a/b", Task: Multiclass, Graph: g},
+		"few features":     {Task: Multiclass, Graph: g, Features: two},
+		"NaN":              {Task: Multiclass, Graph: g, Features: nan},
+		"few labels":       {Task: Multiclass, Graph: g, Labels: NewClassLabels([]int32{0, 1}, 2)},
+		"class beyond":     {Task: Multiclass, Graph: g, Labels: NewClassLabels([]int32{0, 1, 2}, 2)},
+		"names too few":    {Task: Multiclass, Graph: g, Labels: NewClassLabels([]int32{0, 1, 1}, 2), ClassNames: []string{"a"}},
+		"split beyond":     {Task: Multiclass, Graph: g, Splits: []Split{{Train: []int32{3}}}},
+		"split shared":     {Task: Multiclass, Graph: g, Splits: []Split{{Train: []int32{1}, Test: []int32{1}}}},
+		"edge beyond":      {Task: Link, Graph: g, EdgeSets: &EdgeSets{Train: EdgeList{[]int32{0}, []int32{3}}}},
+		"edges uneven":     {Task: Link, Graph: g, EdgeSets: &EdgeSets{Train: EdgeList{[]int32{0}, nil}}},
+		"ids too few":      {Task: Link, Graph: g, NodeIDs: []int64{1}},
+		"ids repeated":     {Task: Link, Graph: g, NodeIDs: []int64{1, 2, 1}},
+		"order of no kind": {Task: Link, Graph: g, Order: "random"},
+	} {
+		if _, err := New(t.Context(), p, 1); err == nil {
+			t.Errorf("%s: taken", what)
 		}
 	}
 }

@@ -33,6 +33,7 @@ func TestLoad(t *testing.T) {
 		{"memoize", "\x80\x04K\x07\x94h\x00\x86.", Tuple{int64(7), int64(7)}},
 		{"object", "\x80\x02ccollections\ndefaultdict\nc__builtin__\nlist\n\x85RK\x01]s.", &Object{Callable: dd, Args: Tuple{list}, Dict: Dict{[]Value{int64(1)}, []Value{&List{}}}}},
 		{"stack global", "\x80\x04\x8c\x08builtins\x8c\x04list\x93.", Global{"builtins", "list"}},
+		{"a renamed module", "\x80\x02cscipy.sparse._csr\ncsr_matrix\n.", Global{"scipy.sparse._csr", "csr_matrix"}},
 		{"state", "\x80\x02cnumpy\ndtype\n)RK\x05b.", &Object{Callable: Global{"numpy", "dtype"}, Args: Tuple{}, State: int64(5)}},
 		{"pop", "\x80\x02K\x01K\x020.", int64(1)},
 	} {
