@@ -49,8 +49,12 @@ func productsLike(scale float64) (n int, sources, targets []int32) {
 
 var benchGraph = sync.OnceValues(func() (*CSR, error) {
 	n, s, t := productsLike(0.1)
+	w := make([]float32, len(s))
+	for i := range w {
+		w[i] = float32(1 + i%9)
+	}
 	return Builder{NumNodes: n, Symmetrize: true, Deduplicate: true, RemoveSelfLoops: true}.
-		FromEdges(context.Background(), s, t, nil)
+		FromEdges(context.Background(), s, t, w)
 })
 
 // cpuSeconds returns the processor time of this process. Rates per CPU second
@@ -98,6 +102,8 @@ func BenchmarkSample(b *testing.B) {
 		{"uniform", Options{Fanouts: []int{15, 10, 5}, Workers: 1}},
 		{"uniform-2workers", Options{Fanouts: []int{15, 10, 5}, Workers: 2}},
 		{"replace", Options{Fanouts: []int{15, 10, 5}, Replace: true, Workers: 1}},
+		{"weighted", Options{Fanouts: []int{15, 10, 5}, Weighted: true, Scale: true, Workers: 1}},
+		{"weighted-replace", Options{Fanouts: []int{15, 10, 5}, Weighted: true, Replace: true, Scale: true, Workers: 1}},
 		{"training", Options{Fanouts: []int{15, 10, 5}, Workers: 1, DropSelfLoops: true, Degrees: true, Scale: true, Transpose: true}},
 	} {
 		b.Run(fmt.Sprintf("products-0.1/15-10-5/%s", bc.name), func(b *testing.B) {
@@ -147,4 +153,15 @@ func BenchmarkBuild(b *testing.B) {
 			reportEdges(b, edges, cpu0)
 		})
 	}
+}
+
+func BenchmarkShuffleEpoch(b *testing.B) {
+	ids := make([]int32, 196_615)
+	for i := range ids {
+		ids[i] = int32(i)
+	}
+	for b.Loop() {
+		ShuffleEpoch(ids, ids, 1, 0)
+	}
+	b.ReportMetric(float64(len(ids))*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mids/s")
 }

@@ -204,13 +204,16 @@ func (p *partition) count(e Edges, at int64, counts []int32) (sum uint64, err er
 		}
 	}
 	for i, w := range e.Weights {
-		if x := float64(w); math.IsNaN(x) || math.IsInf(x, 0) {
+		if !finite(w) {
 			return 0, fmt.Errorf("graph: edge %d (%d -> %d): weight %v is not finite", at+int64(i), e.Sources[i], e.Targets[i], w)
 		}
 		sum += mix(uint64(math.Float32bits(w)))
 	}
 	return sum, nil
 }
+
+// finite reports whether w is neither infinite nor not a number.
+func finite(w float32) bool { return math.Float32bits(w)&0x7F800000 != 0x7F800000 }
 
 func (p *partition) badEdge(at int64, s, t int32) error {
 	what, id := "source", s

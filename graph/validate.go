@@ -3,7 +3,6 @@ package graph
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"zerogcn/internal/par"
 )
@@ -34,8 +33,8 @@ func (c *CSR) Validate(ctx context.Context, w par.Workers) error {
 			return nil
 		}
 		for e := lo; e < hi; e++ {
-			if x := float64(c.Weights[e]); math.IsNaN(x) || math.IsInf(x, 0) {
-				return fmt.Errorf("graph: row %d, edge %d: weight %v is not finite: %w", v, e, x, ErrCorrupt)
+			if !finite(c.Weights[e]) {
+				return fmt.Errorf("graph: row %d, edge %d: weight %v is not finite: %w", v, e, c.Weights[e], ErrCorrupt)
 			}
 		}
 		return nil
