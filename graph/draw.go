@@ -102,20 +102,20 @@ func (s *Sampler) skipSelf(v int32, lo int64, positions []int64) {
 // drawLong draws any number of positions into out, ascending, for fan-outs
 // above lanes.Max, by the same rules and from the same words.
 func drawLong[T int32 | int64](s *Sampler, v, d uint32, out []T) {
-	var w [8]uint32
+	var w lanes.Run
 	k := len(out)
 	for i := range k {
-		if i%8 == 0 {
-			s.words.Words(&w, v, uint32(i/8))
+		if i%lanes.RunLen == 0 {
+			w.Fill(&s.words, v, uint32(i/lanes.RunLen))
 		}
 		if s.opt.Replace {
-			out[i] = T(philox.Below(w[i%8], d))
+			out[i] = T(philox.Below(w.Word(i), d))
 			continue
 		}
 		// Floyd, with the sample so far kept in order. A draw that was taken
 		// gives j, which is above all others.
 		j := d - uint32(k) + uint32(i)
-		t := T(philox.Below(w[i%8], j+1))
+		t := T(philox.Below(w.Word(i), j+1))
 		if at, taken := slices.BinarySearch(out[:i], t); taken {
 			out[i] = T(j)
 		} else {

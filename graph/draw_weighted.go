@@ -29,12 +29,12 @@ func drawWeighted[T int32 | int64](s *Sampler, i int, out []T) {
 	}
 	switch {
 	case s.opt.Replace:
-		var w [8]uint32
+		var w lanes.Run
 		for j := range out {
-			if j%8 == 0 {
-				s.words.Words(&w, uint32(v), uint32(j/8))
+			if j%lanes.RunLen == 0 {
+				w.Fill(&s.words, uint32(v), uint32(j/lanes.RunLen))
 			}
-			out[j] = T(row.at(philox.Below(w[j%8], row.total())))
+			out[j] = T(row.at(philox.Below(w.Word(j), row.total())))
 		}
 		slices.Sort(out)
 		for j := range scale {
@@ -79,15 +79,21 @@ func (r weightedRow) weight(p int) uint32 {
 	return r[p] - r[p-1]
 }
 
-// at returns the position whose interval holds x, which is below the total.
+// at returns the position whose interval holds x, which is below the total: the
+// first whose sum is above x. The search has the same number of steps for any
+// x, with a conditional move in each.
 func (r weightedRow) at(x uint32) int {
-	p, _ := slices.BinarySearchFunc(r, x, func(sum, x uint32) int {
-		if sum > x {
-			return 1
+	base := 0
+	for n := len(r); n > 1; {
+		half := n / 2
+		next := base
+		if r[base+half-1] <= x {
+			next = base + half
 		}
-		return -1
-	})
-	return p
+		base = next
+		n -= half
+	}
+	return base
 }
 
 // ranked is an edge with its rank, word/weight.
@@ -110,13 +116,13 @@ type rankHeap struct{ items []ranked }
 // of those, items[0]. The row must have more than k edges of positive weight.
 func (h *rankHeap) lowest(row weightedRow, s *lanes.Stream, item uint32, k int) ranked {
 	h.items = h.items[:0]
-	var w [8]uint32
+	var w lanes.Run
 	sum := uint32(0)
 	for p, upTo := range row {
-		if p%8 == 0 {
-			s.Words(&w, item, uint32(p/8))
+		if p%lanes.RunLen == 0 {
+			w.Fill(s, item, uint32(p/lanes.RunLen))
 		}
-		x := ranked{2*uint64(w[p%8]) + 1, upTo - sum, int32(p)}
+		x := ranked{2*uint64(w.Word(p)) + 1, upTo - sum, int32(p)}
 		if sum = upTo; x.weight == 0 {
 			continue
 		}

@@ -84,13 +84,25 @@ func (d *Draws) Replace(s *Stream, k int, net []Comparator) {
 // words sets Positions to the first k words of each item, or a few more.
 func (d *Draws) words(s *Stream, k int) {
 	for block := 0; 4*block < k; block++ {
-		words(s, &d.Items, uint32(block), (*[4]Vector)(d.Positions[4*block:]))
+		b := uint32(block)
+		words(s, &d.Items, &Vector{b, b, b, b, b, b, b, b}, (*[4]Vector)(d.Positions[4*block:]))
 	}
 }
 
-// Words writes the words 8·pair to 8·pair+7 of one item.
-func (s *Stream) Words(w *[8]uint32, item, pair uint32) {
-	w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7] = s.twoBlocks(item, 2*pair, item, 2*pair+1)
+// RunLen is the number of words in a Run.
+const RunLen = 4 * Width
+
+// Run holds RunLen consecutive words of one item.
+type Run [4]Vector
+
+// Word returns word i modulo RunLen of the item.
+func (r *Run) Word(i int) uint32 { return r[i%4][i/4%Width] }
+
+// Fill sets r to the words RunLen·n to RunLen·n+RunLen-1 of the item.
+func (r *Run) Fill(s *Stream, item, n uint32) {
+	b := Width * n
+	words(s, &Vector{item, item, item, item, item, item, item, item},
+		&Vector{b, b + 1, b + 2, b + 3, b + 4, b + 5, b + 6, b + 7}, (*[4]Vector)(r))
 }
 
 // twoBlocks returns two Philox blocks (see package philox). The rounds of one
@@ -112,12 +124,11 @@ func (s *Stream) twoBlocks(itemA, blockA, itemB, blockB uint32) (_, _, _, _, _, 
 	return uint32(a0), uint32(a1), uint32(a2), uint32(a3), uint32(b0), uint32(b1), uint32(b2), uint32(b3)
 }
 
-// wordsPlain sets w[j][lane] to word j of the given Philox block of the lane's
-// item.
-func wordsPlain(s *Stream, items *Vector, block uint32, w *[4]Vector) {
+// wordsPlain sets w[j][lane] to word j of the lane's Philox block of its item.
+func wordsPlain(s *Stream, items, blocks *Vector, w *[4]Vector) {
 	for l := 0; l < Width; l += 2 {
 		w[0][l], w[1][l], w[2][l], w[3][l], w[0][l+1], w[1][l+1], w[2][l+1], w[3][l+1] =
-			s.twoBlocks(items[l], block, items[l+1], block)
+			s.twoBlocks(items[l], blocks[l], items[l+1], blocks[l+1])
 	}
 }
 

@@ -7,11 +7,11 @@ import "golang.org/x/sys/cpu"
 // Assembly reports whether the AVX2 kernels run.
 var Assembly = cpu.X86.HasAVX2
 
-func words(s *Stream, items *Vector, block uint32, w *[4]Vector) {
+func words(s *Stream, items, blocks *Vector, w *[4]Vector) {
 	if Assembly {
-		wordsAVX2(s, items, block, w)
+		wordsAVX2(s, items, blocks, w)
 	} else {
-		wordsPlain(s, items, block, w)
+		wordsPlain(s, items, blocks, w)
 	}
 }
 
@@ -42,7 +42,7 @@ func sort(x *[Max]Vector, net []Comparator) {
 // wordsAVX2 is wordsPlain.
 //
 //go:noescape
-func wordsAVX2(s *Stream, items *Vector, block uint32, w *[4]Vector)
+func wordsAVX2(s *Stream, items, blocks *Vector, w *[4]Vector)
 
 // floydAVX2 is floydPlain.
 //

@@ -14,16 +14,15 @@
 	VPSRLQ $32, even, hi         \
 	VPBLENDD $0xAA, odd, hi, hi    // high halves
 
-// func wordsAVX2(s *Stream, items *Vector, block uint32, w *[4]Vector)
+// func wordsAVX2(s *Stream, items, blocks *Vector, w *[4]Vector)
 TEXT ·wordsAVX2(SB), NOSPLIT, $0-32
 	MOVQ s+0(FP), SI
 	MOVQ items+8(FP), DX
+	MOVQ blocks+16(FP), BX
 	MOVQ w+24(FP), DI
 	VMOVDQU (DX), Y0             // c0: the item
 	VPBROADCASTD 8(SI), Y1       // c1: the step
-	MOVL block+16(FP), AX
-	VMOVD AX, X2
-	VPBROADCASTD X2, Y2          // c2: the block
+	VMOVDQU (BX), Y2             // c2: the block
 	VPBROADCASTD 12(SI), Y3      // c3: purpose and hop
 	VPBROADCASTD 0(SI), Y4       // the key
 	VPBROADCASTD 4(SI), Y5

@@ -5,10 +5,10 @@ package lanes
 // Assembly reports whether the AVX2 kernels run.
 const Assembly = false
 
-func words(s *Stream, items *Vector, block uint32, w *[4]Vector) { wordsPlain(s, items, block, w) }
-func floyd(x *[Max]Vector, degrees *Vector, k int)               { floydPlain(x, degrees, k) }
-func below(x *[Max]Vector, degrees *Vector, k int)               { belowPlain(x, degrees, k) }
-func sort(x *[Max]Vector, net []Comparator)                      { sortPlain(x, net) }
+func words(s *Stream, items, blocks *Vector, w *[4]Vector) { wordsPlain(s, items, blocks, w) }
+func floyd(x *[Max]Vector, degrees *Vector, k int)         { floydPlain(x, degrees, k) }
+func below(x *[Max]Vector, degrees *Vector, k int)         { belowPlain(x, degrees, k) }
+func sort(x *[Max]Vector, net []Comparator)                { sortPlain(x, net) }
 
 // Prefetch asks for the cache lines of indices[p] for every p of positions,
 // which need not be in range: a hint, without effect on results.

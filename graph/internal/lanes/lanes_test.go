@@ -34,9 +34,9 @@ func TestKernels(t *testing.T) {
 		for lane := range Width {
 			got.before[lane], got.after[lane] = guard, guard
 		}
-		block := rapid.Uint32().Draw(t, "block")
-		words(&s, &items, block, &got.w)
-		wordsPlain(&s, &items, block, &want.w)
+		blocks := drawVector(t, "blocks", 0, 1<<32-1)
+		words(&s, &items, &blocks, &got.w)
+		wordsPlain(&s, &items, &blocks, &want.w)
 		for i := range got.x {
 			got.x[i] = drawVector(t, "words", 0, 1<<32-1)
 		}
@@ -99,18 +99,18 @@ func TestDraws(t *testing.T) {
 	})
 }
 
-func TestWords(t *testing.T) {
+func TestRun(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed, step := rapid.Uint64().Draw(t, "seed"), rapid.Uint64().Draw(t, "step")
 		hop := rapid.IntRange(0, 1<<24-1).Draw(t, "hop")
-		item, pair := rapid.Uint32().Draw(t, "item"), rapid.Uint32Range(0, 1<<29-1).Draw(t, "pair")
+		item, n := rapid.Uint32().Draw(t, "item"), rapid.Uint32Range(0, 1<<27-1).Draw(t, "n")
 		stream := philox.NewStream(seed, philox.Evaluation, uint32(hop), step)
 		s := NewStream(seed, philox.Evaluation, hop, step)
-		var w [8]uint32
-		s.Words(&w, item, pair)
-		for i := range w {
-			if want := stream.Word(item, 8*pair+uint32(i)); w[i] != want {
-				t.Fatalf("word %d is %x, want %x", i, w[i], want)
+		var r Run
+		r.Fill(&s, item, n)
+		for i := range RunLen {
+			if got, want := r.Word(i), stream.Word(item, RunLen*n+uint32(i)); got != want {
+				t.Fatalf("word %d is %x, want %x", i, got, want)
 			}
 		}
 	})
