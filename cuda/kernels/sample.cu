@@ -487,37 +487,62 @@ KERNEL sample_draw_weighted_long(const Input *in, const Graph *g, const i32 *kno
 
 // Takes the members of earlier runs out of a run and counts the rest by tile.
 KERNEL sample_subtract(u64 *bitmaps, const Graph *g, i32 run, i32 chunk, i64 *sums) {
-  const i64 all = g->num_words, lo = (i64)block_x() * chunk;
+  enum { kAhead = 8 }; // words whose loads a thread has under way
+  const i64 all = g->num_words, lo = (i64)block_x() * chunk, hi = lo + chunk < all ? lo + chunk : all;
   u64 *words = bitmaps + run * all;
   i64 sum = 0;
-  for (i64 w = lo + thread_x(); w < lo + chunk && w < all; w += block_dim_x()) {
-    const u32 marked = (u32)words[w];
-    if (!marked) continue;
-    u32 rest = marked;
-    for (i32 r = 0; r < run; r++) rest &= ~(u32)bitmaps[r * all + w];
-    if (rest != marked) words[w] = rest;
-    sum += popc(rest);
+  for (i64 first = lo + thread_x(); first < hi; first += kAhead * kThreads) {
+    u32 marked[kAhead];
+#pragma unroll
+    for (i32 q = 0; q < kAhead; q++) marked[q] = first + q * kThreads < hi ? (u32)words[first + q * kThreads] : 0;
+#pragma unroll
+    for (i32 q = 0; q < kAhead; q++) {
+      if (!marked[q]) continue;
+      const i64 w = first + q * kThreads;
+      u32 rest = marked[q];
+      for (i32 r = 0; r < run; r++) rest &= ~(u32)bitmaps[r * all + w];
+      if (rest != marked[q]) words[w] = rest;
+      sum += popc(rest);
+    }
   }
   sum = block_sum(sum);
   if (thread_x() == 0) sums[block_x()] = sum;
 }
 
 // Numbers the members of a run from known[run-1] on, ascending, lists them in
-// nodes and leaves their end in known[run].
+// nodes and leaves their end in known[run]. Each warp has an equal part of the
+// tile's words; chunk is a multiple of the block's threads.
 KERNEL sample_number(u64 *bitmaps, const Graph *g, i32 *known, i32 run, i32 chunk, const i64 *sums, i32 room, i32 *nodes,
                      i32 *outgoing) {
-  const i64 all = g->num_words, lo = (i64)block_x() * chunk;
-  const u32 lane = lane_x();
+  const i64 all = g->num_words;
+  const i32 lane = (i32)lane_x(), rows = chunk / kThreads;
+  const i64 lo = (i64)block_x() * chunk + (i64)(thread_x() / kWarp) * rows * kWarp + lane;
   u64 *words = bitmaps + run * all;
-  i64 base = known[run - 1] + tiles_before(sums), total;
-  for (i64 first = lo; first < lo + chunk && first < all; first += block_dim_x()) {
-    const i64 w = first + thread_x();
-    const u32 members = w < all ? (u32)words[w] : 0;
-    const i32 id = (i32)(base + block_scan(popc(members), &total));
-    base += total;
+  i64 total, count = 0;
+#pragma unroll 8
+  for (i32 r = 0; r < rows; r++) count += lo + r * kWarp < all ? popc((u32)words[lo + r * kWarp]) : 0;
+  const i64 start = known[run - 1] + tiles_before(sums);
+  const i64 before = block_scan(count, &total);
+  i32 base = (i32)(start + shfl(before, 0)); // of the warp's first word
+  u32 next = lo < all ? (u32)words[lo] : 0;
+  for (i32 r = 0; r < rows; r++) {
+    const i64 w = lo + r * kWarp;
+    const u32 members = next;
+    next = r + 1 < rows && w + kWarp < all ? (u32)words[w + kWarp] : 0;
+    u32 mask = warp_ballot(members != 0);
+    if (!mask) continue;
+    i32 id = popc(members);
+#pragma unroll
+    for (i32 d = 1; d < kWarp; d <<= 1) {
+      const i32 x = shfl(id, (lane - d) & (kWarp - 1));
+      if (lane >= d) id += x;
+    }
+    const i32 end = base + shfl(id, kWarp - 1);
+    id += base - popc(members);
+    base = end;
     if (members) words[w] = (u64)(u32)id << 32 | members;
     // One word after another, a lane for each bit: neighbours are stored together.
-    for (u32 mask = warp_ballot(members != 0); mask; mask &= mask - 1) {
+    for (; mask; mask &= mask - 1) {
       const i32 l = ffs32(mask) - 1;
       const u32 bits = (u32)shfl((i32)members, l);
       const i32 at = shfl(id, l) + popc(bits & ((1u << lane) - 1));
@@ -526,7 +551,7 @@ KERNEL sample_number(u64 *bitmaps, const Graph *g, i32 *known, i32 run, i32 chun
       if (outgoing) outgoing[at] = 0;
     }
   }
-  if (block_x() == grid_dim_x() - 1 && thread_x() == 0) known[run] = (i32)(base < room ? base : room);
+  if (block_x() == grid_dim_x() - 1 && thread_x() == 0) known[run] = (i32)(start + total < room ? start + total : room);
 }
 
 // Turns global into local ids. For the transposed form it counts each source's
@@ -551,11 +576,11 @@ KERNEL sample_relabel(const u64 *bitmaps, const Graph *g, const i32 *known, cons
 }
 
 // The transposed form of a block, five launches: a counting sort whose places are
-// claimed in order of arrival and put in order afterwards. For that, pieces of
-// kPiece places are sorted by (source, edge); a source whose places lie in one
-// piece is done then, and an edge of one that spans several finds its place by a
-// binary search in each of the others.
-enum { kPiece = 1024 };
+// claimed in order of arrival and put in order afterwards. An edge of a source of
+// at most kFew finds its place by comparing with the others. Where a source has
+// more, the pieces of kPiece places that it has part in are sorted by (source,
+// edge), and its edges search the pieces other than their own.
+enum { kPiece = 1024, kFew = 48 };
 KERNEL sample_transpose_count(const i32 *known, i32 hop, const i32 *outgoing, i32 chunk, i64 *sums) {
   const i32 n = known[hop + 1];
   const i64 lo = (i64)block_x() * chunk;
@@ -585,21 +610,25 @@ KERNEL sample_transpose_place(const i32 *edges, i32 hop, const i32 *indices, con
   for (i64 e = grid_thread(); e < edges[hop]; e += grid_threads()) placed[indptr[indices[e]] + arrival[e]] = (i32)e;
 }
 
-// Sorts the pieces of `placed`: a bitonic sort (Batcher, AFIPS 1968) in shared
-// memory.
-KERNEL sample_transpose_sort(const i32 *edges, i32 hop, const i32 *indices, i32 *placed) {
+// Sorts the pieces of `placed` with a source of more than kFew edges: a bitonic
+// sort (Batcher, AFIPS 1968) in shared memory.
+KERNEL sample_transpose_sort(const i32 *edges, i32 hop, const i32 *indices, const i32 *indptr, i32 *placed) {
   __shared__ u64 keys[kPiece];
   const i64 all = edges[hop];
   for (i64 first = (i64)block_x() * kPiece; first < all; first += (i64)grid_dim_x() * kPiece) {
-    for (i32 q = (i32)thread_x(); q < kPiece; q += kThreads) {
+    i64 many = 0;
+#pragma unroll
+    for (i32 p = 0; p < kPiece; p += kThreads) {
+      const i32 q = p + (i32)thread_x();
       u64 key = ~0ull;
       if (first + q < all) {
-        const i32 e = placed[first + q];
-        key = (u64)(u32)indices[e] << 32 | (u32)e;
+        const i32 e = placed[first + q], source = indices[e];
+        key = (u64)(u32)source << 32 | (u32)e;
+        many |= indptr[source + 1] - indptr[source] > kFew;
       }
       keys[q] = key;
     }
-    sync_block();
+    if (!block_sum(many)) continue;
     for (i32 run = 2; run <= kPiece; run *= 2) {
       for (i32 d = run / 2; d > 0; d /= 2) {
         for (i32 c = (i32)thread_x(); c < kPiece / 2; c += kThreads) {
@@ -622,8 +651,14 @@ KERNEL sample_transpose_order(const i32 *edges, i32 hop, const i32 *indices, con
                               const i32 *target, i32 *t_indices, i32 *t_edges) {
   for (i64 p = grid_thread(); p < edges[hop]; p += grid_threads()) {
     const i32 e = placed[p], source = indices[e], end = indptr[source + 1];
-    i32 at = (i32)p;
-    for (i32 lo = indptr[source]; lo < end;) { // pieces
+    i32 lo = indptr[source], at = lo;
+    if (end - lo <= kFew) {
+      for (i32 q = lo; q < end; q++) at += placed[q] < e;
+      lo = end;
+    } else {
+      at = (i32)p;
+    }
+    while (lo < end) { // pieces
       const i32 piece = lo / kPiece, hi = piece == (end - 1) / kPiece ? end : (piece + 1) * kPiece;
       if (piece < p / kPiece) at += partition_point(placed + lo, hi - lo, e, false) - (hi - lo);
       if (piece > p / kPiece) at += partition_point(placed + lo, hi - lo, e, false);

@@ -38,6 +38,7 @@ type Batch struct {
 	work    *cuda.Executable
 	pending bool // launched and not waited for
 	seeds   int
+	stream  *cuda.Stream // of the last Sample
 }
 
 // input is sample.cu's struct Input.

@@ -107,7 +107,7 @@ func (b *Batch) enqueueHop(q *queue, a batchArgs, h int) {
 		cuda.I32(int32(edges)), b.at(x.indptr), b.at(x.scale), outgoing, a.fault)
 	b.enqueueDraw(q, a, h, limit, replace)
 
-	perTile := chunkOf(s.words)
+	perTile := s.chunkOf(s.words)
 	words := cuda.Linear(tilesOf(s.words, perTile), threads)
 	q.launch(k.subtract, words, a.bitmaps, a.graph, run, cuda.I32(int32(perTile)), a.sums)
 	q.launch(k.number, words, a.bitmaps, a.graph, a.known, run, cuda.I32(int32(perTile)), a.sums,
@@ -131,7 +131,7 @@ func (b *Batch) enqueueLocal(q *queue, a batchArgs, h int) {
 	q.launch(k.transposeLayout, tiles, a.known, a.edges, hop, outgoing, chunk, sums)
 	q.launch(k.transposePlace, each, a.edges, hop, indices, outgoing, arrival, placed)
 	pieces := max(1, min((p.edges[h]+pieceEdges-1)/pieceEdges, 8*s.csr.dev.Properties().SMs))
-	q.launch(k.transposeSort, cuda.Linear(pieces, threads), a.edges, hop, indices, placed)
+	q.launch(k.transposeSort, cuda.Linear(pieces, threads), a.edges, hop, indices, outgoing, placed)
 	q.launch(k.transposeOrder, each, a.edges, hop, indices, outgoing, placed, b.at(x.target), b.at(x.tIndices), b.at(x.tEdges))
 }
 

@@ -43,3 +43,7 @@ func Shrink(b *Batch, h, edges int) error {
 	b.plan.edges[h] = edges
 	return errors.Join(b.work.Close(), b.capture())
 }
+
+// FewTiles makes scans of batches made from now on use fewer and larger tiles, as
+// huge graphs do.
+func FewTiles(s *Sampler, most int) { s.maxTiles = most }

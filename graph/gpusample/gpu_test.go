@@ -286,14 +286,21 @@ func BenchmarkGPUTransposeStar(b *testing.B) {
 func BenchmarkGPUKernels(b *testing.B) {
 	dev := cudatest.Device(b)
 	stream := cudatest.Stream(b, dev)
-	g := products()
-	s := newSampling(b, dev, g, graph.Options{Fanouts: []int{15, 10, 5}, DropSelfLoops: true, Degrees: true, Scale: true, Transpose: true}, gpusample.CSROptions{})
-	x := mustBatch(b, s.gpu, 1024)
-	check(b, s.gpu.Sample(stream, 1, philox.Sample, 3, spacedSeeds(g, 1024, 0), x))
-	check(b, x.Wait())
-	for b.Loop() {
-		check(b, gpusample.EnqueuePlain(stream, x))
+	for name, make := range map[string]func() *graph.CSR{
+		"products": products,
+		"large":    func() *graph.CSR { return wideGraph(111_059_956) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			g := make()
+			s := newSampling(b, dev, g, graph.Options{Fanouts: []int{15, 10, 5}, Transpose: true}, gpusample.CSROptions{})
+			x := mustBatch(b, s.gpu, 1024)
+			check(b, s.gpu.Sample(stream, 1, philox.Sample, 3, spacedSeeds(g, 1024, 0), x))
+			check(b, x.Wait())
+			for b.Loop() {
+				check(b, gpusample.EnqueuePlain(stream, x))
+			}
+			check(b, stream.Synchronize())
+			check(b, errors.Join(x.Close(), s.close()))
+		})
 	}
-	check(b, stream.Synchronize())
-	check(b, errors.Join(x.Close(), s.close()))
 }

@@ -67,8 +67,9 @@ const (
 
 // chunkOf returns the items per tile of a scan over at most n items: one for each
 // thread of a block, or as many as keep the number of tiles small.
-func chunkOf(n int) int {
-	return max(1, (n+maxTiles*threads-1)/(maxTiles*threads)) * threads
+func (s *Sampler) chunkOf(n int) int {
+	full := s.maxTiles * threads
+	return max(1, (n+full-1)/full) * threads
 }
 
 // tilesOf returns the number of tiles; one at least, whose block writes ends.

@@ -61,7 +61,7 @@ func (s *Sampler) newPlan(seeds int) plan {
 	p.nodesAt = array(p.nodes[hops], 4, true)
 	p.rowLo = array(p.nodes[hops-1], 8, true)
 	p.degrees = array(p.nodes[hops], 4, true)
-	tiles := tilesOf(s.words, chunkOf(s.words))
+	tiles := tilesOf(s.words, s.chunkOf(s.words))
 	for h := range p.hops {
 		x := &p.hops[h]
 		t, e, src := p.nodes[h], p.edges[h], p.nodes[h+1]
@@ -78,10 +78,10 @@ func (s *Sampler) newPlan(seeds int) plan {
 		x.tIndptr = array(src+1, 4, turn)
 		x.tIndices = array(e, 4, turn)
 		x.tEdges = array(e, 4, turn)
-		x.targetChunk = chunkOf(t)
+		x.targetChunk = s.chunkOf(t)
 		tiles = max(tiles, tilesOf(t, x.targetChunk))
 		if turn {
-			x.transposeChunk = chunkOf(src)
+			x.transposeChunk = s.chunkOf(src)
 			transposeTiles = max(transposeTiles, tilesOf(src, x.transposeChunk))
 			transposed = max(transposed, e)
 		}

@@ -28,6 +28,8 @@ type Sampler struct {
 	opt   graph.Options
 	words int // of one run's bitmap
 
+	maxTiles int // of a scan
+
 	// Shared with clones.
 	family *family
 	clone  bool
@@ -67,7 +69,7 @@ func NewSampler(ctx context.Context, c *CSR, o graph.Options) (s *Sampler, err e
 			return nil, fmt.Errorf("gpusample: fan-out %d draws up to %d edges for one target, at most %d are possible on the GPU: use a smaller one or 0 for whole rows", k, most, maxDraws)
 		}
 	}
-	s = &Sampler{csr: c, opt: o, words: (c.graph.NumNodes() + 31) / 32, family: &family{}}
+	s = &Sampler{csr: c, opt: o, words: (c.graph.NumNodes() + 31) / 32, maxTiles: maxTiles, family: &family{}}
 	s.opt.Fanouts = slices.Clone(o.Fanouts)
 	defer func() {
 		if err != nil {
@@ -134,7 +136,7 @@ func (s *Sampler) init() (err error) {
 // Clone returns a sampler with the same options and batches that works at the
 // same time. It is closed before the original.
 func (s *Sampler) Clone() (*Sampler, error) {
-	c := &Sampler{csr: s.csr, opt: s.opt, words: s.words, family: s.family, clone: true}
+	c := &Sampler{csr: s.csr, opt: s.opt, words: s.words, maxTiles: s.maxTiles, family: s.family, clone: true}
 	if err := c.init(); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -180,7 +182,9 @@ func (c *CSR) mostDraws(fanout int, o graph.Options) int {
 //
 // Sample does not wait for the device, unless b still has a batch that nobody
 // waited for or must grow because it never had as many seeds. Then its arrays
-// move. What reads b's arrays must be done or ordered before stream.
+// move. What reads b's arrays must be done or ordered before stream, which must
+// not be capturing: seeds and counts pass through page-locked memory that a replay
+// would not fill.
 func (s *Sampler) Sample(stream *cuda.Stream, seed uint64, purpose philox.Purpose, step uint64, seeds []int32, b *Batch) error {
 	last := int32(-1)
 	for i, v := range seeds {
@@ -225,7 +229,7 @@ func (s *Sampler) launch(stream *cuda.Stream, in input, b *Batch) error {
 	if err := b.work.Launch(stream); err != nil {
 		return err
 	}
-	b.pending, b.seeds = true, int(in.count)
+	b.pending, b.seeds, b.stream = true, int(in.count), stream
 	s.last, s.stream = b.done, stream
 	return b.done.Record(stream)
 }
@@ -236,7 +240,7 @@ func (s *Sampler) Labels(stream *cuda.Stream, labels, dst cuda.DevicePtr, b *Bat
 	if b.seeds == 0 {
 		return nil
 	}
-	if s.stream != stream {
+	if b.stream != stream {
 		if err := stream.Wait(b.done); err != nil {
 			return err
 		}

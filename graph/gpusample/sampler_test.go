@@ -170,6 +170,30 @@ func TestStar(t *testing.T) {
 	})
 }
 
+// TestWide has many words in a bitmap, in tiles of one and of many words a thread.
+func TestWide(t *testing.T) {
+	onDevices(t, func(t *testing.T, dev *cuda.Device) {
+		stream := cudatest.Stream(t, dev)
+		g := ring(t, 300_000)
+		s := newSampling(t, dev, g, graph.Options{Fanouts: []int{5, 4, 3}, TransposeAll: true, Degrees: true, Scale: true}, gpusample.CSROptions{})
+		seeds := spacedSeeds(g, 700, 0)
+		var want graph.Batch
+		check(t, s.cpu.Sample(3, philox.Sample, 1, seeds, &want))
+		for _, tiles := range []int{2048, 30, 3, 1} {
+			gpusample.FewTiles(s.gpu, tiles)
+			b := mustBatch(t, s.gpu, len(seeds))
+			check(t, s.gpu.Sample(stream, 3, philox.Sample, 1, seeds, b))
+			got, err := b.Download(stream)
+			check(t, err)
+			if d := diffBatch(&want, got); d != "" {
+				t.Errorf("%d tiles: %s", tiles, d)
+			}
+			check(t, b.Close())
+		}
+		check(t, s.close())
+	})
+}
+
 // TestTooManyEdges makes a hop overflow.
 func TestTooManyEdges(t *testing.T) {
 	onDevices(t, func(t *testing.T, dev *cuda.Device) {
