@@ -37,6 +37,7 @@ type table struct {
 	graphInstantiate, graphInstantiateOld, graphLaunch symbol
 	graphUpdate, graphUpdateOld, graphNodes            symbol
 	graphDestroy, graphExecDestroy                     symbol
+	kernelNodeParams, kernelNodeAttribute              symbol
 }
 
 // bind fills the table from resolve, which returns 0 for unknown names. A
@@ -119,6 +120,8 @@ func (t *table) bind(resolve func(name string) uintptr) error {
 		{&t.graphUpdate, []string{"cuGraphExecUpdate_v2"}},
 		{&t.graphUpdateOld, []string{"cuGraphExecUpdate"}},
 		{&t.graphNodes, []string{"cuGraphGetNodes"}},
+		{&t.kernelNodeParams, []string{"cuGraphKernelNodeGetParams_v2", "cuGraphKernelNodeGetParams"}},
+		{&t.kernelNodeAttribute, []string{"cuGraphKernelNodeGetAttribute"}},
 		{&t.graphDestroy, []string{"cuGraphDestroy"}},
 		{&t.graphExecDestroy, []string{"cuGraphExecDestroy"}},
 	}

@@ -17,9 +17,7 @@ import (
 func Run(t *testing.T, d Device) {
 	for _, kind := range op.Kinds() {
 		t.Run(kind.String(), func(t *testing.T) {
-			if _, err := d.Kernel(op.New(kind, op.Attr{})); errors.Is(err, exec.ErrUnsupported) {
-				t.Skip(err)
-			}
+			skipUnsupported(t, d, kind)
 			ks := newKernels(d)
 			rapid.Check(t, func(r *rapid.T) {
 				c := draw(r, kind)
@@ -30,10 +28,20 @@ func Run(t *testing.T, d Device) {
 	}
 }
 
-// Same checks that other devices give the same bits as the first.
+// skipUnsupported skips a kind that the device does not offer by design.
+func skipUnsupported(t *testing.T, d Device, kind op.Kind) {
+	t.Helper()
+	if _, err := d.Kernel(op.New(kind, op.Attr{})); errors.Is(err, exec.ErrUnsupported) {
+		t.Skip(err)
+	}
+}
+
+// Same checks that other devices give the same bits as the first, in the kinds
+// that the first offers.
 func Same(t *testing.T, first Device, others ...Device) {
 	for _, kind := range op.Kinds() {
 		t.Run(kind.String(), func(t *testing.T) {
+			skipUnsupported(t, first, kind)
 			ks := newKernels(first)
 			var more []*kernels
 			for _, d := range others {
