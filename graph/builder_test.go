@@ -78,7 +78,7 @@ func TestBuildAgainstReference(t *testing.T) {
 
 // TestBuildSegments builds a graph of several segments and tiles.
 func TestBuildSegments(t *testing.T) {
-	n, s, d := productsLike(0.02)
+	n, s, d := productsLike(0.009)
 	w := make([]float32, len(s))
 	for i := range w {
 		w[i] = float32(i)
@@ -89,7 +89,7 @@ func TestBuildSegments(t *testing.T) {
 		{NumNodes: n, Symmetrize: true, AddSelfLoops: true, Deduplicate: true},
 	} {
 		want := refBuild(b, e)
-		for _, chunk := range []int{1000, segmentEdges + 5, len(s)} {
+		for _, chunk := range []int{1000, segmentEdges + 5} {
 			b.Workers = 3
 			got, err := b.Build(context.Background(), chunked(e, chunk))
 			if err != nil {

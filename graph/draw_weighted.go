@@ -52,12 +52,12 @@ func drawWeighted[T int32 | int64](s *Sampler, i int, out []T) {
 			scale[j] = 1
 		}
 	default:
-		top := s.heaps.Get().(*rankHeap)
+		top := <-s.heaps // there is one for every worker
 		next := top.lowest(row, &s.words, uint32(v), k)
 		for j, x := range top.items[1:] {
 			out[j] = T(x.position)
 		}
-		s.heaps.Put(top)
+		s.heaps <- top
 		slices.Sort(out)
 		for j := range scale {
 			inverse := (1 << 33) * float64(next.weight) / (float64(next.word) * float64(row.weight(int(out[j]))))

@@ -3,7 +3,6 @@ package graph
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"zerogcn/graph/internal/lanes"
@@ -74,7 +73,7 @@ type Sampler struct {
 	nets    [][]lanes.Comparator // per hop
 	selfs   []uint64             // bitmap of nodes with self loops to drop; nil if none
 	weights *WeightTable         // nil unless weighted
-	heaps   *sync.Pool           // of rankHeap, for weighted draws without replacement
+	heaps   chan *rankHeap       // idle ones, for weighted draws without replacement
 
 	runs   []rankSet // per run: seeds, then each hop's new nodes
 	rowLo  []int64   // per local id, of targets
@@ -154,8 +153,11 @@ func (s *Sampler) init() {
 		s.runs = append(s.runs, newRankSet(s.n))
 	}
 	s.tiles = make([]int, par.Tiles(len(s.runs[0].lines), spanTile))
-	s.heaps = &sync.Pool{New: func() any { return new(rankHeap) }}
 	s.workers = par.Workers(s.opt.Workers.Count())
+	s.heaps = make(chan *rankHeap, s.workers)
+	for range s.workers {
+		s.heaps <- new(rankHeap)
+	}
 	s.degreesTask, s.sampleTask = s.degrees, s.sample
 	s.subtractTask, s.numberTask, s.relabelTask = s.subtract, s.number, s.relabel
 }

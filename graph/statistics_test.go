@@ -36,7 +36,7 @@ func chiSquareLimit(freedom int) float64 {
 // often, where positions come from a bitmap (d ≤ 64), from a network and from
 // insertion (k > 32).
 func TestUniform(t *testing.T) {
-	const rounds = 40_000
+	const rounds = 20_000
 	for _, c := range []struct {
 		d, k    int
 		replace bool
