@@ -41,7 +41,7 @@ type Batch struct {
 	stream  *cuda.Stream // of the last Sample
 }
 
-// input is sample.cu's struct Input.
+// input is sample.cuh's struct Input.
 type input struct {
 	seeds                     cuda.DevicePtr
 	key0, key1, step, purpose uint32

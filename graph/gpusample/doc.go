@@ -48,6 +48,6 @@
 // ids in ascending order; edges look their local ids up by rank. No hash table
 // and no sort, and no order of arrival shows in a result: the one place where
 // slots are claimed by atomics, the transposed form, orders each source's edges
-// afterwards. See graph.Sampler for what is drawn and cuda/kernels/sample.cu for
-// the kernels.
+// afterwards. See graph.Sampler for what is drawn and cuda/kernels/sample*.cu
+// for the kernels.
 package gpusample

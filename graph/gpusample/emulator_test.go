@@ -17,7 +17,7 @@ import (
 	"zerogcn/cuda/cudatest/fake"
 )
 
-// The kernels run on machines without a GPU too: clang compiles sample.cu for
+// The kernels run on machines without a GPU too: clang compiles them for
 // the host against testdata/emulator/device.cuh, and the fake driver calls it.
 
 const kernelFolder = "../../cuda/kernels"
@@ -34,7 +34,13 @@ var emulated = sync.OnceValues(func() (*emulator, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir) // the library stays mapped
-	for _, f := range []string{"testdata/emulator/device.cuh", kernelFolder + "/sample.cu", kernelFolder + "/philox.cuh"} {
+	files, err := filepath.Glob(kernelFolder + "/sample*.cu*")
+	if err != nil {
+		return nil, err
+	}
+	e := &emulator{kernels: map[string]uintptr{}}
+	var all, names []byte // one source that includes the others, as they share the emulator
+	for _, f := range append(files, "testdata/emulator/device.cuh", kernelFolder+"/philox.cuh") {
 		b, err := os.ReadFile(f)
 		if err != nil {
 			return nil, err
@@ -42,10 +48,16 @@ var emulated = sync.OnceValues(func() (*emulator, error) {
 		if err := os.WriteFile(filepath.Join(dir, filepath.Base(f)), b, 0o666); err != nil {
 			return nil, err
 		}
+		if filepath.Ext(f) == ".cu" {
+			all = fmt.Appendf(all, "#include %q\n", filepath.Base(f))
+			names = append(names, b...)
+		}
 	}
-	lib := filepath.Join(dir, "sample.so")
-	cmd := exec.Command("clang-19", "-x", "c++", "-std=c++17", "-O1", "-ffp-contract=off", "-Wno-pass-failed", "-shared", "-fPIC",
-		"-o", lib, filepath.Join(dir, "sample.cu"))
+	source, lib := filepath.Join(dir, "all.cc"), filepath.Join(dir, "all.so")
+	if err := os.WriteFile(source, all, 0o666); err != nil {
+		return nil, err
+	}
+	cmd := exec.Command("clang-19", "-std=c++17", "-O1", "-ffp-contract=off", "-Wno-pass-failed", "-shared", "-fPIC", "-o", lib, source)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%v: %v\n%s", cmd, err, out)
 	}
@@ -53,15 +65,10 @@ var emulated = sync.OnceValues(func() (*emulator, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &emulator{kernels: map[string]uintptr{}}
 	if e.launch, err = purego.Dlsym(h, "emu_launch"); err != nil {
 		return nil, err
 	}
-	source, err := os.ReadFile(kernelFolder + "/sample.cu")
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range regexp.MustCompile(`(?m)^KERNEL (\w+)\(`).FindAllSubmatch(source, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^KERNEL (\w+)\(`).FindAllSubmatch(names, -1) {
 		if e.kernels[string(m[1])], err = purego.Dlsym(h, string(m[1])); err != nil {
 			return nil, err
 		}
@@ -71,7 +78,7 @@ var emulated = sync.OnceValues(func() (*emulator, error) {
 
 func isFake(dev *cuda.Device) bool { return dev.Properties().Name == "Fake GPU" }
 
-// emulatedDevice returns a fake device that runs the kernels of sample.cu.
+// emulatedDevice returns a fake device that runs the kernels.
 func emulatedDevice(t testing.TB) (*cuda.Device, *fake.Driver) {
 	t.Helper()
 	if runtime.GOARCH != "amd64" {

@@ -9,8 +9,10 @@ import (
 // KernelNames lists the kernels that the package loads.
 func KernelNames() []string {
 	var names []string
-	for name := range (&kernelSet{}).functions() {
-		names = append(names, "sample_"+name)
+	for _, functions := range (&kernelSet{}).functions() {
+		for name := range functions {
+			names = append(names, name)
+		}
 	}
 	return names
 }

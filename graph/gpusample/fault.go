@@ -9,7 +9,7 @@ import (
 // noFault is the fault word of a batch without one.
 const noFault = ^uint64(0)
 
-// Kinds of faults, as sample.cu numbers them.
+// Kinds of faults, as sample.cuh numbers them.
 const (
 	badSeed      = 1
 	badRow       = 2

@@ -7,54 +7,66 @@ import (
 	"zerogcn/cuda/kernels"
 )
 
-// kernelSet is the module of sample.cu.
+// kernelSet holds the modules of neighbour sampling.
 type kernelSet struct {
-	module *cuda.Module
+	modules []*cuda.Module
 
-	seeds, count, degrees, layout                 *cuda.Function
-	draw, drawLong, drawFull                      *cuda.Function
-	drawWeighted, drawWeightedLong                *cuda.Function
-	subtract, number, relabel                     *cuda.Function
-	transposeCount, transposeLayout               *cuda.Function
-	transposePlace, transposeSort, transposeOrder *cuda.Function
-	clearing, labels                              *cuda.Function
+	seeds, count, degrees, layout                   *cuda.Function
+	subtract, number, relabel, clearing, labels     *cuda.Function
+	draw, drawLong, drawFull                        *cuda.Function
+	drawWeighted, drawWeightedLong                  *cuda.Function
+	transposeCount, transposeLayout, transposePlace *cuda.Function
+	transposeSort, transposeOrder                   *cuda.Function
 }
 
 func loadKernels(dev *cuda.Device) (*kernelSet, error) {
-	m, err := kernels.Load(dev, "sample")
-	if err != nil {
-		return nil, err
-	}
-	k := &kernelSet{module: m}
-	for name, f := range k.functions() {
-		if *f, err = m.Function("sample_" + name); err != nil {
-			return nil, errors.Join(err, m.Close())
+	k := &kernelSet{}
+	for module, functions := range k.functions() {
+		m, err := kernels.Load(dev, module)
+		if err != nil {
+			return nil, errors.Join(err, k.close())
+		}
+		k.modules = append(k.modules, m)
+		for name, f := range functions {
+			if *f, err = m.Function(name); err != nil {
+				return nil, errors.Join(err, k.close())
+			}
 		}
 	}
 	return k, nil
 }
 
-// functions lists the kernels by the rest of their names.
-func (k *kernelSet) functions() map[string]**cuda.Function {
-	return map[string]**cuda.Function{
-		"seeds": &k.seeds, "count": &k.count, "degrees": &k.degrees, "layout": &k.layout,
-		"draw": &k.draw, "draw_long": &k.drawLong, "draw_full": &k.drawFull,
-		"draw_weighted": &k.drawWeighted, "draw_weighted_long": &k.drawWeightedLong,
-		"subtract": &k.subtract, "number": &k.number, "relabel": &k.relabel,
-		"transpose_count": &k.transposeCount, "transpose_layout": &k.transposeLayout,
-		"transpose_place": &k.transposePlace, "transpose_sort": &k.transposeSort, "transpose_order": &k.transposeOrder,
-		"clear": &k.clearing, "labels": &k.labels,
+// functions lists the kernels by module and name.
+func (k *kernelSet) functions() map[string]map[string]**cuda.Function {
+	return map[string]map[string]**cuda.Function{
+		"sample": {
+			"sample_seeds": &k.seeds, "sample_count": &k.count, "sample_degrees": &k.degrees, "sample_layout": &k.layout,
+			"sample_subtract": &k.subtract, "sample_number": &k.number, "sample_relabel": &k.relabel,
+			"sample_clear": &k.clearing, "sample_labels": &k.labels,
+		},
+		"sample_draw": {
+			"sample_draw": &k.draw, "sample_draw_long": &k.drawLong, "sample_draw_full": &k.drawFull,
+			"sample_draw_weighted": &k.drawWeighted, "sample_draw_weighted_long": &k.drawWeightedLong,
+		},
+		"sample_transpose": {
+			"sample_transpose_count": &k.transposeCount, "sample_transpose_layout": &k.transposeLayout,
+			"sample_transpose_place": &k.transposePlace, "sample_transpose_sort": &k.transposeSort,
+			"sample_transpose_order": &k.transposeOrder,
+		},
 	}
 }
 
-func (k *kernelSet) close() error {
+func (k *kernelSet) close() (err error) {
 	if k == nil {
 		return nil
 	}
-	return k.module.Close()
+	for _, m := range k.modules {
+		err = errors.Join(err, m.Close())
+	}
+	return err
 }
 
-// Shapes of launches, as sample.cu has them.
+// Shapes of launches, as the kernels have them.
 const (
 	threads     = 256
 	longThreads = 128

@@ -15,7 +15,7 @@ import (
 // maxHops is the most fan-outs that a fault word can name.
 const maxHops = 250
 
-// deviceGraph is sample.cu's struct Graph.
+// deviceGraph is sample.cuh's struct Graph.
 type deviceGraph struct {
 	indptr, indices, cumulative, positive, selfs cuda.DevicePtr
 	edges                                        int64

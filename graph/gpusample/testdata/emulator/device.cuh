@@ -1,8 +1,8 @@
 // A stand-in for cuda/kernels/device.cuh that lets clang compile kernels for the
 // host, so that tests run them without a GPU. Blocks run one after another, each
 // thread of a block on a stack of its own; a barrier or an exchange within a warp
-// hands the processor to the next thread until all have come. Only what sample.cu
-// uses is here. x86-64 only.
+// hands the processor to the next thread until all have come. Only what sample*.cu
+// use is here. x86-64 only.
 #pragma once
 #include <stdint.h>
 #include <stdlib.h>
