@@ -65,7 +65,7 @@ func TestGPUAgreesWithCPU(t *testing.T) {
 	} {
 		t.Run(string(m.Arch)+m.Aggregator, func(t *testing.T) {
 			c := config()
-			c.Model, c.Epochs = m, 7
+			c.Model, c.Epochs, c.LR = m, 7, 0.003
 			var losses [2][]float64
 			var evals [2][]trainer.Eval
 			run := func(i int) *recorder {
