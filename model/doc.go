@@ -18,6 +18,10 @@
 // Input points to belongs to the caller and is only read during the call. A
 // Network serves one goroutine at a time.
 //
+// With an exec.DeviceBackend all of that is in device memory, calls only queue
+// work, and Params.Upload and Download move parameters; see Params. What an Input
+// points to must then stay until the queue has passed the call.
+//
 // # Layers
 //
 // Parameters have PyTorch Geometric's names and shapes ("convs.0.lin_l.weight",

@@ -17,5 +17,8 @@
 // memory of the caller's. Everything else is the program's. A Program serves one
 // goroutine at a time.
 //
+// With a DeviceBackend inputs and outputs are in device memory: Run queues work and
+// returns, and a Value's contents are there once the queue has passed it.
+//
 // Gorgonia's TapeMachine runs the same graphs and is the oracle in tests.
 package exec
