@@ -9,6 +9,7 @@ import (
 
 	"zerogcn/cuda"
 	"zerogcn/cuda/cublas"
+	"zerogcn/cuda/cudatest"
 	"zerogcn/graph"
 	"zerogcn/model/exec"
 	"zerogcn/model/exec/cpu"
@@ -133,6 +134,7 @@ func train(t *testing.T, b exec.Backend, cfg Config, batches []*Input, steps int
 // runs give the same bits whether launched one by one or as a graph, and after a
 // few batches nothing is allocated on the device.
 func TestGPUTraining(t *testing.T) {
+	cudatest.Device(t) // skips before the batches are made
 	const steps = 50
 	for _, c := range []struct {
 		name string
@@ -198,6 +200,7 @@ func allocations(m cuda.Metrics) (n int64) {
 // cuBLAS takes other tensor-core kernels for other row counts. A graph of one step
 // becomes that of the next all the same, with the bits of plain launches.
 func TestGPUTensorCores(t *testing.T) {
+	cudatest.Device(t)
 	cfg := Config{Arch: SAGE, In: 100, Hidden: 256, Classes: 47, Layers: 2, Dropout: 0.5}
 	rng := rand.New(rand.NewPCG(4, 4))
 	var batches []*Input
@@ -250,6 +253,7 @@ func TestGPUSmallBatches(t *testing.T) {
 // cost more than work. us/step is the device's time, issue-us/step the host's to
 // queue it.
 func BenchmarkGPUStep(b *testing.B) {
+	cudatest.Device(b)
 	cfg := Config{Arch: SAGE, In: 100, Hidden: 256, Classes: 47, Layers: 3, Dropout: 0.5}
 	rng := rand.New(rand.NewPCG(7, 7))
 	var products, small []*Input

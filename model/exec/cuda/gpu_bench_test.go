@@ -7,6 +7,7 @@ import (
 
 	"zerogcn/cuda"
 	"zerogcn/cuda/cublas"
+	"zerogcn/cuda/cudatest"
 	"zerogcn/graph"
 	"zerogcn/model/exec"
 	execcuda "zerogcn/model/exec/cuda"
@@ -44,6 +45,7 @@ func randomBlock(rng *rand.Rand, src, dst, edges int) *graph.Block {
 // device's time; GB/s counts each operand's bytes once, but rows that edges name
 // once an edge; TFLOP/s counts two operations a product's term.
 func BenchmarkGPUKernels(b *testing.B) {
+	cudatest.Device(b) // skips before the operands are made
 	const n0, n1, n2, n3 = 512_000, 100_000, 14_000, 1024
 	rng := rand.New(rand.NewPCG(8, 8))
 	outer, mid := randomBlock(rng, n0, n1, 5), randomBlock(rng, n1, n2, 10)
