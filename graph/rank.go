@@ -19,11 +19,10 @@ type rankSet struct {
 }
 
 const (
-	wordShift = 5                 // nodes per word: 32
-	lineWords = 8                 // words per line: one cache line, 256 nodes
-	lineShift = wordShift + 3     // nodes per line
-	spanShift = lineShift + 6     // nodes per word of lines: 16,384
-	low32     = uint64(1)<<32 - 1 // the membership bits
+	wordShift = 5             // nodes per word: 32
+	lineWords = 8             // words per line: one cache line, 256 nodes
+	lineShift = wordShift + 3 // nodes per line
+	spanShift = lineShift + 6 // nodes per word of lines: 16,384
 )
 
 func newRankSet(n int) rankSet {
@@ -75,7 +74,7 @@ func (r *rankSet) subtract(earlier []rankSet, lo, hi int) int {
 			line := r.words[at : at+lineWords]
 			for _, e := range earlier {
 				for i, w := range e.words[at : at+lineWords] {
-					line[i] &^= w & low32
+					line[i] &^= w // line has no ids yet
 				}
 			}
 			for _, w := range line {

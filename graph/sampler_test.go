@@ -71,6 +71,7 @@ func TestSampleAgainstReference(t *testing.T) {
 		seeds := drawSeeds(t, c.NumNodes())
 		seed, step := rapid.Uint64().Draw(t, "seed"), rapid.Uint64().Draw(t, "step")
 		want := refSample(c, o, seed, philox.Sample, step, seeds)
+		others := drawSeeds(t, c.NumNodes())
 		for _, w := range []par.Workers{1, 2, 8} {
 			o.Workers = w
 			s, err := NewSampler(c, o)
@@ -79,6 +80,9 @@ func TestSampleAgainstReference(t *testing.T) {
 			}
 			var got Batch
 			for range 2 { // the second time in used memory
+				if err := s.Sample(seed, philox.Sample, step+1, others, &got); err != nil {
+					t.Fatal(err)
+				}
 				if err := s.Sample(seed, philox.Sample, step, seeds, &got); err != nil {
 					t.Fatal(err)
 				}
@@ -102,6 +106,9 @@ func TestSampleWideGraph(t *testing.T) {
 		if i < m/4 {
 			dst[i] = int32(i%7) * (n / 7)
 		}
+		if i%1000 == 0 { // self loops of hubs
+			src[i] = dst[i]
+		}
 	}
 	c, err := Builder{NumNodes: n}.FromEdges(context.Background(), src, dst, nil)
 	if err != nil {
@@ -114,9 +121,9 @@ func TestSampleWideGraph(t *testing.T) {
 	seeds = append(seeds, n/7*2, n/7*5)
 	slices.Sort(seeds)
 	seeds = slices.Compact(seeds)
-	for _, fanouts := range [][]int{{4, 2, 3}, {1100, 1}, {-1, 1}} {
+	for _, fanouts := range [][]int{{4, 2, 3}, {1100, 1}, {bufferEdges + 1, 1}, {-1, 1}} {
 		for _, replace := range []bool{false, true} {
-			o := Options{Fanouts: fanouts, EdgeIDs: true, Degrees: true, Replace: replace, Scale: true}
+			o := Options{Fanouts: fanouts, EdgeIDs: true, Degrees: true, Replace: replace, Scale: true, DropSelfLoops: true}
 			want := refSample(c, o, 1, philox.Evaluation, 0, seeds)
 			for _, w := range []par.Workers{1, 8} {
 				o.Workers = w
