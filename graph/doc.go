@@ -9,7 +9,8 @@
 //     [EdgeSource] that is read twice.
 //   - [Block] is one bipartite layer of a mini-batch, with local ids.
 //   - [Sampler] draws neighbours for a set of seeds and fills a [Batch]: the
-//     input frontier and one Block per hop.
+//     input frontier and one Block per hop. [FullBlock] is the whole graph as
+//     one Block.
 //   - [ShuffleEpoch] permutes training nodes.
 //
 // # Order and randomness
@@ -29,6 +30,9 @@
 // slices may alias a mapped file, which must outlive it. A Sampler and a Batch
 // belong to one goroutine at a time. Sample reuses a Batch's memory, so its
 // slices are valid until the next Sample into it.
+//
+// Arrays that this package makes are asked to lie on huge pages (Linux), which
+// matters to sampling; the arrays of a mapped file do not.
 //
 // # Unverified graphs
 //

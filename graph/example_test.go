@@ -6,7 +6,6 @@ import (
 	"log"
 
 	"zerogcn/graph"
-	"zerogcn/internal/philox"
 )
 
 // A mini-batch of two layers for one seed.
@@ -22,7 +21,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	var batch graph.Batch
-	if err := sampler.Sample(42, philox.Sample, 0, []int32{2}, &batch); err != nil {
+	if err := sampler.Sample(42, graph.Training, 0, []int32{2}, &batch); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println("gather the features of", batch.Nodes)
