@@ -43,14 +43,15 @@
 //
 // # Costs
 //
-// On an H200 with driver 580.159 and 16 cores (2026-12-01): a launch 3.5 µs of
-// the host's time on a bound stream and 3.8 µs on another, against 3.0 to 4.1 µs
-// from C in the same run, without allocations; making the context current for a
-// call 0.1 to 0.2 µs of that, 0.4 µs when several devices are open; launch and
-// wait 9 µs. A step of 60 small kernels whose sizes change: 230 µs as launches,
-// 77 µs as a [Replay]. Registering 60 GiB: 1.3 s, releasing it 1.0 s. Copies from
-// page-locked memory 55 GB/s, from other memory 14. The benchmarks named GPU
-// repeat these.
+// On an H200 with driver 580.159 and 16 cores (2026-12-01): a launch takes 3.5 µs
+// of the host's time on a bound stream and 3.8 µs on another, against 3.0 to
+// 4.1 µs from C in the same run, and allocates nothing (4.9 and 5.1 µs on
+// another such machine). Making the context current for a call is 0.1 to 0.2 µs
+// of that, 0.4 µs when several devices are open. Launch and wait: 9 µs. A step
+// of 60 small kernels whose sizes change: 225 to 260 µs as launches, 77 to 81 µs
+// as a [Replay]. Registering 60 GiB of touched memory: 1.3 s, releasing it 1.0 s.
+// Copies from page-locked memory: 55 GB/s, from other memory 14. The benchmarks
+// named GPU repeat these.
 //
 // # Errors
 //

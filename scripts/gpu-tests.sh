@@ -15,7 +15,7 @@ rm -rf "$out/stage" "$out/unpacked" "$out/payload.tar.xz" "$out/run"
 mkdir -p "$out/stage/tests" "$out/stage/bin"
 export CGO_ENABLED=0 GOOS=linux GOARCH=${GOARCH:-amd64}
 
-for pattern in ./cuda/... ./zerocopy/... ./loader/... ./model/... ./trainer/...; do
+for pattern in ./cuda/... ./zerocopy/... ./graph/gpusample/... ./loader/... ./model/... ./trainer/...; do
   dir=${pattern%/...}
   [ -d "$dir" ] || continue
   for pkg in $(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' "$pattern"); do
