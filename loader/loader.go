@@ -9,13 +9,12 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"zerogcn/datasets"
 	"zerogcn/graph"
 	"zerogcn/internal/invariants"
 	"zerogcn/internal/par"
 	"zerogcn/internal/philox"
+	"zerogcn/internal/pipeline"
 )
 
 // Sampling says how neighbours are drawn.
@@ -184,91 +183,35 @@ func (l *Loader) EpochFrom(ctx context.Context, epoch, first int) iter.Seq2[*Bat
 	}
 }
 
-// run drives the two stages and the caller's loop. The stages end when their
-// input does, or when the context is cancelled; run returns after both.
+// run drives the two stages and the caller's loop.
 func (l *Loader) run(ctx context.Context, epoch, first int, yield func(*Batch, error) bool) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	free := make(chan *slot, len(l.slots))
-	sampled := make(chan *slot, l.opt.Depth)
-	ready := make(chan *slot, l.opt.Depth)
-	for _, s := range l.slots {
-		free <- s
-	}
-	stages, ctx := errgroup.WithContext(ctx)
-	stages.Go(func() error {
-		defer close(sampled)
-		for i := first; i < l.batches; i++ {
-			s, ok := receive(ctx, free)
-			if !ok {
-				return ctx.Err()
-			}
-			start := time.Now()
-			if err := l.sample(s, epoch, i); err != nil {
-				return fmt.Errorf("sample: epoch %d, batch %d: %w", epoch, i, err)
-			}
-			s.Sample = time.Since(start)
-			if !send(ctx, sampled, s) {
-				return ctx.Err()
-			}
-		}
-		return nil
-	})
-	stages.Go(func() error {
-		defer close(ready)
-		for {
-			s, ok := receive(ctx, sampled)
-			if !ok {
-				return ctx.Err()
-			}
-			start := time.Now()
-			if err := l.gather(ctx, s); err != nil {
-				return fmt.Errorf("gather: epoch %d, batch %d: %w", epoch, s.Index, err)
-			}
-			s.Gather = time.Since(start)
-			if !send(ctx, ready, s) {
-				return ctx.Err()
-			}
-		}
-	})
-	left := false
-	for {
+	var sample, gather pipeline.Stage[*slot]
+	sample.Do = func(_ context.Context, s *slot, i int) error {
 		start := time.Now()
-		s, ok := <-ready
-		if !ok {
-			break
+		if err := l.sample(s, epoch, i); err != nil {
+			return fmt.Errorf("sample: epoch %d, batch %d: %w", epoch, i, err)
 		}
-		s.Wait = time.Since(start)
+		s.Sample = time.Since(start)
+		return nil
+	}
+	gather.Do = func(ctx context.Context, s *slot, i int) error {
+		start := time.Now()
+		if err := l.gather(ctx, s); err != nil {
+			return fmt.Errorf("gather: epoch %d, batch %d: %w", epoch, i, err)
+		}
+		s.Gather = time.Since(start)
+		return nil
+	}
+	_, err := pipeline.Run(ctx, l.slots, l.opt.Depth, first, l.batches, sample, gather, func(s *slot, waited time.Duration) bool {
+		s.Wait = waited
 		if !yield(&s.Batch, nil) {
-			left = true
-			cancel()
-			break
+			return false
 		}
 		l.release(s)
-		free <- s // never blocks: the channel holds all slots
-	}
-	if err := stages.Wait(); err != nil && !left {
-		yield(nil, err)
-	}
-}
-
-// receive takes from a channel; ok is false when it is closed or the context
-// has ended.
-func receive(ctx context.Context, c <-chan *slot) (s *slot, ok bool) {
-	select {
-	case <-ctx.Done():
-		return nil, false
-	case s, ok = <-c:
-		return s, ok
-	}
-}
-
-func send(ctx context.Context, c chan<- *slot, s *slot) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case c <- s:
 		return true
+	})
+	if err != nil {
+		yield(nil, err)
 	}
 }
 

@@ -7,14 +7,14 @@ import (
 	"iter"
 	"slices"
 	"sync"
-
-	"golang.org/x/sync/errgroup"
+	"time"
 
 	"zerogcn/cuda"
 	"zerogcn/datasets"
 	"zerogcn/graph"
 	"zerogcn/graph/gpusample"
 	"zerogcn/internal/philox"
+	"zerogcn/internal/pipeline"
 	"zerogcn/loader"
 	"zerogcn/zerocopy"
 )
@@ -178,33 +178,32 @@ func (l *Loader) EpochFrom(ctx context.Context, epoch, first int) iter.Seq2[*Bat
 
 // run drives the two stages and the caller's loop, and returns after both.
 func (l *Loader) run(ctx context.Context, epoch, first int, yield func(*Batch, error) bool) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	free := make(chan *slot, len(l.slots))
-	sampled := make(chan *slot, l.opt.Depth)
-	ready := make(chan *slot, l.opt.Depth)
-	for _, s := range l.slots {
-		free <- s
+	sample := pipeline.Stage[*slot]{
+		Around: l.bound(l.sampling, func() error {
+			l.countLabelled(epoch)
+			if err := l.epochs.Start(l.sampling, uint64(epoch)); err != nil {
+				return fmt.Errorf("sample: epoch %d: %w", epoch, err)
+			}
+			return nil
+		}),
+		Do: func(_ context.Context, s *slot, i int) error {
+			if err := l.sample(s, epoch, i); err != nil {
+				return fmt.Errorf("sample: epoch %d, batch %d: %w", epoch, i, err)
+			}
+			return nil
+		},
 	}
-	stages, ctx := errgroup.WithContext(ctx)
-	stages.Go(func() error {
-		defer close(sampled)
-		return l.bound(l.sampling, func() error { return l.sampleStage(ctx, epoch, first, free, sampled) })
-	})
-	stages.Go(func() error {
-		defer close(ready)
-		return l.bound(l.gathering, func() error { return l.gatherStage(ctx, sampled, ready) })
-	})
-	left := false
-	for s := range ready {
-		if !yield(&s.Batch, nil) {
-			left = true
-			cancel()
-			break
-		}
-		free <- s // never blocks: the channel holds all slots
+	gather := pipeline.Stage[*slot]{
+		Around: l.bound(l.gathering, nil),
+		Do: func(ctx context.Context, s *slot, i int) error {
+			if err := l.gather(ctx, s); err != nil {
+				return fmt.Errorf("gather: epoch %d, batch %d: %w", epoch, i, err)
+			}
+			return nil
+		},
 	}
-	err := stages.Wait()
+	left, err := pipeline.Run(ctx, l.slots, l.opt.Depth, first, l.NumBatches(), sample, gather,
+		func(s *slot, _ time.Duration) bool { return yield(&s.Batch, nil) })
 	if err == nil && !left {
 		if err = l.gathering.Synchronize(); err == nil {
 			err = l.features.Gatherer.Check()
@@ -213,73 +212,26 @@ func (l *Loader) run(ctx context.Context, epoch, first int, yield func(*Batch, e
 			err = fmt.Errorf("gather: epoch %d: %w", epoch, err)
 		}
 	}
-	if err != nil && !left {
+	if err != nil {
 		yield(nil, err)
 	}
 }
 
-// bound runs a stage on a thread of its own, on which its stream is current.
-func (l *Loader) bound(s *cuda.Stream, stage func() error) error {
-	b, err := l.dev.Bind(s)
-	if err != nil {
-		return err
-	}
-	defer b.Release()
-	return stage()
-}
-
-func (l *Loader) sampleStage(ctx context.Context, epoch, first int, free <-chan *slot, sampled chan<- *slot) error {
-	if err := l.epochs.Start(l.sampling, uint64(epoch)); err != nil {
-		return fmt.Errorf("sample: epoch %d: %w", epoch, err)
-	}
-	l.countLabelled(epoch)
-	for i := first; i < l.NumBatches(); i++ {
-		s, ok := receive(ctx, free)
-		if !ok {
-			return ctx.Err()
+// bound returns a stage's Around: its work runs on a thread of its own, on which
+// the stream is current, after begin.
+func (l *Loader) bound(s *cuda.Stream, begin func() error) func(func() error) error {
+	return func(work func() error) error {
+		b, err := l.dev.Bind(s)
+		if err != nil {
+			return err
 		}
-		if err := l.sample(s, epoch, i); err != nil {
-			return fmt.Errorf("sample: epoch %d, batch %d: %w", epoch, i, err)
+		defer b.Release()
+		if begin != nil {
+			if err := begin(); err != nil {
+				return err
+			}
 		}
-		if !send(ctx, sampled, s) {
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
-func (l *Loader) gatherStage(ctx context.Context, sampled <-chan *slot, ready chan<- *slot) error {
-	for {
-		s, ok := receive(ctx, sampled)
-		if !ok {
-			return ctx.Err()
-		}
-		if err := l.gather(ctx, s); err != nil {
-			return fmt.Errorf("gather: epoch %d, batch %d: %w", s.Epoch, s.Index, err)
-		}
-		if !send(ctx, ready, s) {
-			return ctx.Err()
-		}
-	}
-}
-
-// receive takes from a channel; ok is false when it is closed or the context has
-// ended.
-func receive(ctx context.Context, c <-chan *slot) (s *slot, ok bool) {
-	select {
-	case <-ctx.Done():
-		return nil, false
-	case s, ok = <-c:
-		return s, ok
-	}
-}
-
-func send(ctx context.Context, c chan<- *slot, s *slot) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case c <- s:
-		return true
+		return work()
 	}
 }
 
