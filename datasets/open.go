@@ -148,8 +148,8 @@ func notFound(name string, o Options) error {
 	for _, g := range generators {
 		names = append(names, g.Name)
 	}
-	if isPublished(name) {
-		return usageErrorf("dataset %s: not in %s: put it there as %s, in any format that `dataset list` prints, or set -root", name, o.root(), name)
+	if p, ok := FindPublished(name); ok {
+		return usage.Wrap(&notDownloaded{p, o.root()})
 	}
 	for _, p := range published {
 		names = append(names, p.Name)

@@ -2,35 +2,108 @@ package datasets
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"strings"
 )
 
-// PublishedSet is a set that the literature goes by, known by name.
-type PublishedSet struct{ Name, Describe string }
-
-// published has the names that -dataset takes for sets under the root.
-var published = []PublishedSet{
-	{"cora", "citation network: 2,708 nodes, 7 classes"},
-	{"citeseer", "citation network: 3,327 nodes, 6 classes"},
-	{"pubmed", "citation network: 19,717 nodes, 3 classes"},
-	{"reddit", "posts of September 2014: 232,965 nodes, 114.6M edges, 41 classes"},
-	{"ogbn-arxiv", "citation network: 169,343 nodes, 1.2M edges, 40 classes"},
-	{"ogbn-products", "co-purchases: 2,449,029 nodes, 61.9M undirected edges, 47 classes"},
-	{"ogbn-papers100M", "citation network: 111,059,956 nodes, 1.6G edges, 172 classes"},
+// PublishedSet is a set that the literature goes by, known by name, and where
+// its publisher offers it. Package datasets/fetch transfers it.
+type PublishedSet struct {
+	Name, Describe string
+	// Home is a page about the set, Licence what its publisher says about its
+	// use.
+	Home, Licence string
+	// Files are all fetched into one folder; archives among them are unpacked.
+	Files []PublishedFile
+	// Disk is the room in bytes that the transfer, what it unpacks to and the
+	// native folder take together. It bounds what an archive may unpack to.
+	Disk int64
 }
+
+// PublishedFile is one file of a published set.
+type PublishedFile struct {
+	URL string
+	// Size in bytes: exact where SHA256 is given, else about.
+	Size int64
+	// SHA256 in hexadecimal; empty where it is not known. It is then recorded
+	// when the file is first used.
+	SHA256 string
+}
+
+// Name returns the last element of the file's address.
+func (f PublishedFile) Name() string { return f.URL[strings.LastIndexByte(f.URL, '/')+1:] }
+
+// Bytes returns the size of the transfer, about.
+func (p PublishedSet) Bytes() int64 {
+	n := int64(0)
+	for _, f := range p.Files {
+		n += f.Size
+	}
+	return n
+}
+
+// Host returns the host that the set comes from.
+func (p PublishedSet) Host() string {
+	if len(p.Files) == 0 {
+		return ""
+	}
+	u, err := url.Parse(p.Files[0].URL)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}
+
+// Terms is one clause on size, host and licence, for whoever is to agree to a
+// download.
+func (p PublishedSet) Terms() string {
+	return fmt.Sprintf("%s from %s, licence: %s", SizeText(p.Bytes()), p.Host(), p.Licence)
+}
+
+// SizeText writes a number of bytes with three digits and a decimal unit.
+func SizeText(n int64) string {
+	const units = "kMGTPE"
+	if n < 1000 {
+		return fmt.Sprintf("%d B", n)
+	}
+	x, u := float64(n)/1000, 0
+	for x >= 999.5 && u < len(units)-1 {
+		x, u = x/1000, u+1
+	}
+	return fmt.Sprintf("%.3g %cB", x, units[u])
+}
+
+// ErrNotDownloaded is wrapped by the errors of Open and Find for the name of a
+// published set that is not there.
+var ErrNotDownloaded = errors.New("not downloaded")
+
+// notDownloaded is the error for a published set that is not under the root.
+type notDownloaded struct {
+	set  PublishedSet
+	root string
+}
+
+func (e *notDownloaded) Error() string {
+	return fmt.Sprintf("dataset %s: not in %s: agree to its download (%s) with -download, or put it there as %s in any format that `dataset list` prints, or set -root",
+		e.set.Name, e.root, e.set.Terms(), e.set.Name)
+}
+
+func (e *notDownloaded) Unwrap() error { return ErrNotDownloaded }
 
 // Published returns the published sets that are known by name.
 func Published() []PublishedSet { return append([]PublishedSet(nil), published...) }
 
-func isPublished(name string) bool {
+// FindPublished returns the published set of a name.
+func FindPublished(name string) (PublishedSet, bool) {
 	for _, p := range published {
 		if p.Name == name {
-			return true
+			return p, true
 		}
 	}
-	return false
+	return PublishedSet{}, false
 }
 
 // IsGenerated reports whether a name is that of a set made on the spot.
