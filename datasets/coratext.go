@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
 	"zerogcn/graph"
-	"zerogcn/internal/usage"
 	"zerogcn/sparse"
 )
 
@@ -105,9 +103,9 @@ func eachPart(s *Source, content, cites func(name string, r io.Reader) error) er
 			name string
 			read func(string, io.Reader) error
 		}{{s.File(c), content}, {s.File(t), cites}} {
-			f, err := os.Open(part.name)
+			f, err := openText(part.name)
 			if err != nil {
-				return usage.Wrap(err)
+				return err
 			}
 			err = part.read(part.name, f)
 			f.Close()

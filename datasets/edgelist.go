@@ -5,12 +5,11 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
 	"zerogcn/graph"
-	"zerogcn/internal/usage"
 )
 
 // An edge list is text with an edge a line (see edgeText): one file, or a folder
@@ -39,10 +38,13 @@ var (
 	idHeaders = []string{"id", "node", "node_id", "nodeid"}
 )
 
+// firstOf returns the first entry of one of these names, packed or not.
 func firstOf(s *Source, names []string) string {
 	for _, n := range names {
-		if s.Has(n) {
-			return n
+		for _, ext := range compressedExts {
+			if s.Has(n + ext) {
+				return n + ext
+			}
 		}
 	}
 	return ""
@@ -52,7 +54,7 @@ func recogniseEdgeList(s *Source) bool {
 	if s.Dir {
 		return firstOf(s, edgeListFiles) != ""
 	}
-	_, _, ok := probeEdges(s.Head("", 64<<10))
+	_, _, ok := probeEdges(s.headText("", 64<<10))
 	return ok
 }
 
@@ -111,22 +113,21 @@ func openEdgeList(ctx context.Context, s *Source, o Options) (*Dataset, error) {
 			return nil, err
 		}
 	}
-	f, err := os.Open(path)
+	name := ""
+	if s.Dir {
+		name = filepath.Base(path)
+	}
+	_, weighted, _ := probeEdges(s.headText(name, 64<<10))
+	f, err := openText(path)
 	if err != nil {
-		return nil, usage.Wrap(err)
+		return nil, err
 	}
 	defer f.Close()
-	head := make([]byte, 64<<10)
-	k, err := io.ReadFull(f, head)
-	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-		return nil, usage.Wrap(&readError{path, err})
-	}
-	_, weighted, _ := probeEdges(head[:k])
 	t := edgeText{name: path, nodes: n, weights: weighted}
 	if n < 0 {
 		t.nodes = graph.MaxNodes
 	}
-	e, err := t.read(ctx, io.MultiReader(bytes.NewReader(head[:k]), f))
+	e, err := t.read(ctx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -180,9 +181,9 @@ func readNodeLists(ctx context.Context, s *Source, d *Dataset, n int) error {
 }
 
 func readNodeList(ctx context.Context, path string, n int) ([]int32, error) {
-	f, err := os.Open(path)
+	f, err := openText(path)
 	if err != nil {
-		return nil, usage.Wrap(err)
+		return nil, err
 	}
 	defer f.Close()
 	var ids []int32

@@ -1,15 +1,12 @@
 package datasets
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"io"
 	"math"
 	"strconv"
 
 	"zerogcn/graph"
-	"zerogcn/internal/usage"
 )
 
 // edgeText reads edges from lines of text: two node numbers, separated by
@@ -24,57 +21,101 @@ type edgeText struct {
 	weights bool
 }
 
-// maxLine bounds a line: 64 MiB.
-const maxLine = 64 << 20
+// edgeChunk is how many edges a stream yields at a time.
+const edgeChunk = 1 << 16
 
 // read returns the edges and, per edge, what comes first as its source.
 func (t edgeText) read(ctx context.Context, r io.Reader) (graph.Edges, error) {
 	var e graph.Edges
-	lines := newLineReader(t.name, r)
-	first := true
+	p := edgeParser{edgeText: t, lines: newLineReader(t.name, r)}
 	for {
-		line, err := lines.next()
-		if err == io.EOF {
+		switch err := p.more(ctx, &e, edgeChunk); err {
+		case nil:
+		case io.EOF:
 			return e, nil
-		}
-		if err != nil {
+		default:
 			return e, err
 		}
-		if lines.number&0xFFFF == 0 && ctx.Err() != nil {
-			return e, ctx.Err()
+	}
+}
+
+// stream yields the edges of a file each time it is ranged over, so that they
+// are never held together. The file is opened by the name t.name.
+func (t edgeText) stream(ctx context.Context) graph.EdgeSource {
+	return func(yield func(graph.Edges, error) bool) {
+		f, err := openText(t.name)
+		if err != nil {
+			yield(graph.Edges{}, err)
+			return
+		}
+		defer f.Close()
+		p := edgeParser{edgeText: t, lines: newLineReader(t.name, f)}
+		var e graph.Edges
+		for {
+			e.Sources, e.Targets, e.Weights = e.Sources[:0], e.Targets[:0], e.Weights[:0]
+			err := p.more(ctx, &e, edgeChunk)
+			if err != nil && err != io.EOF {
+				yield(graph.Edges{}, err)
+				return
+			}
+			if !yield(e, nil) || err == io.EOF {
+				return
+			}
+		}
+	}
+}
+
+// edgeParser is a file of edges half read.
+type edgeParser struct {
+	edgeText
+	lines *lineReader
+	begun bool
+}
+
+// more adds up to n lines of edges to e. At the end of the file it returns
+// io.EOF, with the last edges added.
+func (t *edgeParser) more(ctx context.Context, e *graph.Edges, n int) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for range n {
+		line, err := t.lines.next()
+		if err != nil {
+			return err
 		}
 		if len(line) == 0 || line[0] == '#' || line[0] == '%' {
 			continue
 		}
-		header := first
-		first = false
+		header := !t.begun
+		t.begun = true
 		u, rest, ok1 := cutNumber(line)
 		v, rest, ok2 := cutNumber(rest)
 		if !ok1 || !ok2 {
 			if header && !startsWithNumber(line) {
 				continue
 			}
-			return e, lines.faultf("%.60q does not begin with two node numbers", line)
+			return t.lines.faultf("%.60q does not begin with two node numbers", line)
 		}
-		for _, id := range [2]int64{u, v} {
-			if id < 0 || id >= int64(t.nodes) {
-				return e, lines.faultf("node %d: there are %d nodes, numbered from 0", id, t.nodes)
+		if nodes := int64(t.nodes); u < 0 || v < 0 || u >= nodes || v >= nodes {
+			if u >= 0 && u < nodes {
+				u = v
 			}
+			return t.lines.faultf("node %d: there are %d nodes, numbered from 0", u, t.nodes)
 		}
 		if t.weights {
 			w := float32(1)
 			if f := field(&rest); len(f) > 0 {
-				x, err := strconv.ParseFloat(string(f), 32)
-				if err != nil || x-x != 0 {
-					return e, lines.faultf("the weight %.40q is not a finite number", f)
+				w, err = parseFloat32(f)
+				if err != nil || w-w != 0 {
+					return t.lines.faultf("the weight %.40q is not a finite number", f)
 				}
-				w = float32(x)
 			}
 			e.Weights = append(e.Weights, w)
 		}
 		e.Sources = append(e.Sources, int32(u))
 		e.Targets = append(e.Targets, int32(v))
 	}
+	return nil
 }
 
 func isSeparator(c byte) bool { return c == ',' || c == ';' || c == '\t' || c == ' ' }
@@ -143,85 +184,3 @@ func startsWithNumber(line []byte) bool {
 	_, err := strconv.ParseFloat(string(f), 64)
 	return err == nil
 }
-
-// lineReader reads lines and counts them. Lines come without their end and
-// without a carriage return; a byte-order mark before the first is dropped.
-type lineReader struct {
-	name   string
-	r      io.Reader
-	buf    []byte
-	lo, hi int
-	eof    bool
-	number int // of the line that next returned last, from 1
-}
-
-func newLineReader(name string, r io.Reader) *lineReader {
-	return &lineReader{name: name, r: r, buf: make([]byte, 1<<18)}
-}
-
-// next returns the next line, valid until the call after; io.EOF at the end.
-func (l *lineReader) next() ([]byte, error) {
-	for {
-		if n := bytes.IndexByte(l.buf[l.lo:l.hi], '\n'); n >= 0 {
-			line := l.buf[l.lo : l.lo+n]
-			l.lo += n + 1
-			return l.trim(line), nil
-		}
-		if l.eof {
-			if l.lo == l.hi {
-				return nil, io.EOF
-			}
-			line := l.buf[l.lo:l.hi]
-			l.lo = l.hi
-			return l.trim(line), nil
-		}
-		if err := l.fill(); err != nil {
-			return nil, err
-		}
-	}
-}
-
-func (l *lineReader) fill() error {
-	copy(l.buf, l.buf[l.lo:l.hi])
-	l.lo, l.hi = 0, l.hi-l.lo
-	if l.hi == len(l.buf) {
-		if len(l.buf) >= maxLine {
-			l.number++
-			return l.faultf("the line is longer than %d bytes", l.hi)
-		}
-		l.buf = append(l.buf, make([]byte, len(l.buf))...)
-	}
-	n, err := io.ReadAtLeast(l.r, l.buf[l.hi:], 1)
-	l.hi += n
-	switch {
-	case errors.Is(err, io.EOF):
-		l.eof = true
-	case usage.Is(err):
-		return usageErrorf("%s: %w", l.name, err)
-	case err != nil:
-		return &readError{l.name, err}
-	}
-	return nil
-}
-
-func (l *lineReader) trim(line []byte) []byte {
-	l.number++
-	if l.number == 1 {
-		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
-	}
-	return bytes.TrimSuffix(line, []byte("\r"))
-}
-
-// faultf makes an error of the user's about the line that was read last.
-func (l *lineReader) faultf(format string, args ...any) error {
-	return usageErrorf("%s: line %d: "+format, append([]any{l.name, l.number}, args...)...)
-}
-
-// readError is a failure to read, not a fault of the content.
-type readError struct {
-	name string
-	err  error
-}
-
-func (e *readError) Error() string { return e.name + ": " + e.err.Error() }
-func (e *readError) Unwrap() error { return e.err }

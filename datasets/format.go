@@ -74,6 +74,7 @@ func (s *Source) Base() string {
 	if s.Dir {
 		return b
 	}
+	b = plainName(b)
 	return strings.TrimSuffix(b, filepath.Ext(b))
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/csv"
 	"errors"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,7 +29,7 @@ var musaeFormat = Format{
 	Name:     "musae",
 	Describe: "MUSAE: a folder with *_edges.csv, *_features.json and *_target.csv",
 	Recognise: func(s *Source) bool {
-		return s.WithSuffix(musaeEdges) != "" && s.WithSuffix(musaeFeatures) != "" && s.WithSuffix(musaeTarget) != ""
+		return s.withText(musaeEdges) != "" && s.withText(musaeFeatures) != "" && s.withText(musaeTarget) != ""
 	},
 	Open: openMUSAE,
 }
@@ -47,7 +46,7 @@ var musaeLabels = []string{"page_type", "ml_target", "mature", "target"}
 func openMUSAE(ctx context.Context, s *Source, o Options) (*Dataset, error) {
 	var paths [3]string
 	for i, suffix := range []string{musaeEdges, musaeFeatures, musaeTarget} {
-		name := s.WithSuffix(suffix)
+		name := s.withText(suffix)
 		if name == "" {
 			return nil, usageErrorf("%s: no file *%s: a MUSAE set has one", s.Path, suffix)
 		}
@@ -71,9 +70,9 @@ func openMUSAE(ctx context.Context, s *Source, o Options) (*Dataset, error) {
 	}
 	d.Features = SparseFeatures(m)
 	d.Warnings = warnings
-	f, err := os.Open(paths[0])
+	f, err := openText(paths[0])
 	if err != nil {
-		return nil, usage.Wrap(err)
+		return nil, err
 	}
 	defer f.Close()
 	e, err := edgeText{name: paths[0], nodes: n}.read(ctx, f)
@@ -89,9 +88,9 @@ func openMUSAE(ctx context.Context, s *Source, o Options) (*Dataset, error) {
 
 // readTarget returns the label of each node as text.
 func readTarget(path string) ([]string, error) {
-	f, err := os.Open(path)
+	f, err := openText(path)
 	if err != nil {
-		return nil, usage.Wrap(err)
+		return nil, err
 	}
 	defer f.Close()
 	return parseTarget(path, f)
@@ -168,9 +167,9 @@ func parseTarget(path string, in io.Reader) ([]string, error) {
 
 // readMultiHot reads an object from node numbers to lists of feature numbers.
 func readMultiHot(path string, n int) (*sparse.Matrix, []string, error) {
-	f, err := os.Open(path)
+	f, err := openText(path)
 	if err != nil {
-		return nil, nil, usage.Wrap(err)
+		return nil, nil, err
 	}
 	defer f.Close()
 	return parseMultiHot(path, f, n)

@@ -14,8 +14,8 @@ const (
 
 // published has the names that -dataset takes for sets under the root.
 //
-// OGB and DGL publish no checksums and no exact sizes: theirs are about, in the
-// figures that their own loaders print.
+// OGB and DGL publish no checksums; the sizes of their files are approximate. One
+// file of pubmed was not at hand when the others were hashed.
 var published = []PublishedSet{
 	{
 		Name: "cora", Describe: "citation network: 2,708 nodes, 7 classes",

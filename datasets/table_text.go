@@ -4,36 +4,32 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
-
-	"zerogcn/internal/usage"
 )
 
 // readNodeTables reads the features and labels that lie beside an edge list, and
 // notes the number of nodes.
 func readNodeTables(ctx context.Context, s *Source, d *Dataset, n *int) error {
 	if name := firstOf(s, featureFiles); name != "" {
-		x, t, err := readFile(s.File(name), func(path string, r io.Reader) ([]float32, *table, error) {
-			return parseTable(ctx, path, r, parseFloatCell)
-		})
+		x, err := readFloatTable(ctx, s.File(name), finiteCell)
 		if err != nil {
 			return err
 		}
-		if d.Features, err = DenseFeatures(x, t.rows, t.cols); err != nil {
-			return err
-		}
-		*n = t.rows
+		d.Features = x.features()
+		*n = x.rows
 	}
 	name := firstOf(s, labelFiles)
 	if name == "" {
 		return nil
 	}
-	cells, t, err := readFile(s.File(name), func(path string, r io.Reader) ([]string, *table, error) {
-		return parseTable(ctx, path, r, func(b []byte) (string, string) { return string(b), "" })
-	})
+	f, err := openText(s.File(name))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	cells, t, err := parseNames(ctx, s.File(name), f)
 	if err != nil {
 		return err
 	}
@@ -62,115 +58,140 @@ func readNodeTables(ctx context.Context, s *Source, d *Dataset, n *int) error {
 	return nil
 }
 
-// readFile opens a file for parse.
-func readFile[T any](path string, parse func(path string, r io.Reader) ([]T, *table, error)) ([]T, *table, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, nil, usage.Wrap(err)
-	}
-	defer f.Close()
-	return parse(path, f)
-}
-
 // table is the shape of a text table of one row per node.
 type table struct {
 	name       string
 	rows, cols int
 }
 
-// parseFloatCell reads a finite number.
-func parseFloatCell(b []byte) (float32, string) {
-	v, err := strconv.ParseFloat(string(b), 32)
-	if err != nil || v-v != 0 {
-		return 0, "is not a finite number"
-	}
-	return float32(v), ""
+// tableReader reads the rows of a table of numbers or names, whose cells cannot
+// be quoted. A header is passed over; where it begins with a usual name for ids,
+// the first column says which node a row is.
+type tableReader struct {
+	table
+	lines *lineReader
+	row   [][]byte
+	byID  bool
+	ids   []int64
+	at    []int // lines of the rows, for ids
 }
 
-// parseTable reads a table of numbers or names, whose cells cannot be quoted, as
-// row-major values; cell reads one, or says what is wrong with it. A header is
-// passed over; where it begins with a usual name for ids, the first column
-// says which node a row is, and rows are put in order.
-func parseTable[T any](ctx context.Context, name string, r io.Reader, cell func(b []byte) (T, string)) ([]T, *table, error) {
-	t := &table{name: name}
-	var (
-		out   []T
-		ids   []int64
-		at    []int // lines of the rows, for ids
-		row   [][]byte
-		byID  bool
-		lines = newLineReader(name, r)
-	)
+func newTableReader(name string, r io.Reader) *tableReader {
+	return &tableReader{table: table{name: name}, lines: newLineReader(name, r)}
+}
+
+// line returns the next line that is not empty, io.EOF at the end.
+func (t *tableReader) line(ctx context.Context) ([]byte, error) {
 	for {
-		line, err := lines.next()
+		line, err := t.lines.next()
+		if err != nil {
+			return nil, err
+		}
+		if t.lines.number&0xFFF == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if len(line) > 0 {
+			return line, nil
+		}
+	}
+}
+
+// cells cuts a line into the cells of a row, which alias it and are valid until
+// the next call; nil for a header.
+func (t *tableReader) cells(line []byte) ([][]byte, error) {
+	row := splitCells(t.row[:0], line)
+	t.row = row
+	if t.rows == 0 && t.cols == 0 && isHeader(row) {
+		t.byID = slices.Contains(idHeaders, strings.ToLower(string(row[0])))
+		t.cols = len(row)
+		if t.byID {
+			t.cols--
+		}
+		return nil, nil
+	}
+	if t.byID {
+		id, ok := wholeNumber(row[0])
+		if !ok {
+			return nil, t.lines.faultf("%.40q is not a node number", row[0])
+		}
+		t.ids, t.at = append(t.ids, id), append(t.at, t.lines.number)
+		row = row[1:]
+	}
+	if t.cols == 0 {
+		t.cols = len(row)
+	}
+	if len(row) != t.cols {
+		return nil, t.lines.faultf("%d columns, and the lines before have %d", len(row), t.cols)
+	}
+	if t.cols > maxFeatures {
+		return nil, t.lines.faultf("%d columns: want at most %d", t.cols, maxFeatures)
+	}
+	return row, nil
+}
+
+// end checks that there were rows.
+func (t *tableReader) end() error {
+	if t.rows == 0 || t.cols == 0 {
+		return usageErrorf("%s: no rows: want one per node", t.name)
+	}
+	return nil
+}
+
+// places returns the node of each row, nil where rows are in order.
+func (t *tableReader) places() ([]int64, error) {
+	if !t.byID {
+		return nil, nil
+	}
+	seen := make([]int, t.rows)
+	for i, id := range t.ids {
+		switch {
+		case id < 0 || id >= int64(t.rows):
+			return nil, usageErrorf("%s: line %d: node %d: the file has %d rows, one per node, numbered from 0", t.name, t.at[i], id, t.rows)
+		case seen[id] != 0:
+			return nil, usageErrorf("%s: line %d: node %d is on line %d already", t.name, t.at[i], id, seen[id])
+		}
+		seen[id] = t.at[i]
+	}
+	return t.ids, nil
+}
+
+// parseNames reads a table of names as row-major texts, in the order of the
+// nodes.
+func parseNames(ctx context.Context, name string, r io.Reader) ([]string, *table, error) {
+	t := newTableReader(name, r)
+	var out []string
+	for {
+		line, err := t.line(ctx)
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
 			return nil, nil, err
 		}
-		if lines.number&0xFFF == 0 && ctx.Err() != nil {
-			return nil, nil, ctx.Err()
+		row, err := t.cells(line)
+		if err != nil {
+			return nil, nil, err
 		}
-		if len(line) == 0 {
+		if row == nil {
 			continue
 		}
-		row = splitCells(row[:0], line)
-		if t.rows == 0 && t.cols == 0 && isHeader(row) {
-			byID = slices.Contains(idHeaders, strings.ToLower(string(row[0])))
-			t.cols = len(row)
-			if byID {
-				t.cols--
-			}
-			continue
-		}
-		if byID {
-			id, ok := wholeNumber(row[0])
-			if !ok {
-				return nil, nil, lines.faultf("%.40q is not a node number", row[0])
-			}
-			ids, at = append(ids, id), append(at, lines.number)
-			row = row[1:]
-		}
-		if t.cols == 0 {
-			t.cols = len(row)
-		}
-		if len(row) != t.cols {
-			return nil, nil, lines.faultf("%d columns, and the lines before have %d", len(row), t.cols)
-		}
-		for c, b := range row {
-			v, wrong := cell(b)
-			if wrong != "" {
-				return nil, nil, lines.faultf("column %d: %.40q %s", c+1, b, wrong)
-			}
-			out = append(out, v)
+		for _, b := range row {
+			out = append(out, string(b))
 		}
 		t.rows++
 	}
-	if t.rows == 0 || t.cols == 0 {
-		return nil, nil, usageErrorf("%s: no rows: want one per node", name)
+	if err := t.end(); err != nil {
+		return nil, nil, err
 	}
-	if !byID {
-		return out, t, nil
+	to, err := t.places()
+	if err != nil || to == nil {
+		return out, &t.table, err
 	}
-	out, err := reorderRows(t, out, ids, at)
-	return out, t, err
-}
-
-// reorderRows puts the row of node v in place v; lines are those of the rows.
-func reorderRows[T any](t *table, v []T, ids []int64, lines []int) ([]T, error) {
-	out, seen := make([]T, len(v)), make([]int, t.rows)
-	for i, id := range ids {
-		switch {
-		case id < 0 || id >= int64(t.rows):
-			return nil, usageErrorf("%s: line %d: node %d: the file has %d rows, one per node, numbered from 0", t.name, lines[i], id, t.rows)
-		case seen[id] != 0:
-			return nil, usageErrorf("%s: line %d: node %d is on line %d already", t.name, lines[i], id, seen[id])
-		}
-		seen[id] = lines[i]
-		copy(out[int(id)*t.cols:], v[i*t.cols:(i+1)*t.cols])
+	sorted := make([]string, len(out))
+	for i, v := range to {
+		copy(sorted[int(v)*t.cols:], out[i*t.cols:(i+1)*t.cols])
 	}
-	return out, nil
+	return sorted, &t.table, nil
 }
 
 // splitCells cuts a line at commas, or semicolons, or tabs, or spaces: the

@@ -4,8 +4,10 @@ import (
 	"archive/zip"
 	"bytes"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 
 	"zerogcn/internal/sharedtest"
@@ -302,30 +304,53 @@ func FuzzTable(f *testing.F) {
 	f.Add([]byte("node,a,b\r\n2,5,6\r\n0,1,2\r\n1,3,4\r\n"))
 	f.Add([]byte("1 2\n3 4\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		v, x, err := parseTable(t.Context(), "f.csv", bytes.NewReader(b), parseFloatCell)
+		names, shape, err := parseNames(t.Context(), "f.csv", bytes.NewReader(b))
 		if err != nil {
 			wantFault(t, "fuzz", err, "f.csv")
 			return
 		}
-		if len(v) != x.rows*x.cols {
-			t.Fatalf("%d values, %d × %d", len(v), x.rows, x.cols)
+		if len(names) != shape.rows*shape.cols {
+			t.Fatalf("%d values, %d × %d", len(names), shape.rows, shape.cols)
+		}
+		x, err := parseFloats(t.Context(), "f.csv", bytes.NewReader(b), labelCell)
+		if err != nil {
+			wantFault(t, "fuzz", err, "f.csv")
+			return
+		}
+		// The short way and the long one read the same.
+		if x.rows != shape.rows || x.cols != shape.cols {
+			t.Fatalf("%d × %d numbers, %d × %d names", x.rows, x.cols, shape.rows, shape.cols)
+		}
+		for i, v := range x.all() {
+			want, err := strconv.ParseFloat(names[i], 32)
+			if names[i] != "" && (err != nil || v != float32(want) && (v == v || want == want)) {
+				t.Fatalf("value %d of %q is %v", i, names[i], v)
+			}
 		}
 	})
 }
 
 func BenchmarkTable(b *testing.B) {
-	var buf bytes.Buffer
-	for i := range 2000 {
-		for j := range 100 {
-			fmt.Fprintf(&buf, "%.6f,", float64(i*j%977)/31)
-		}
-		buf.Truncate(buf.Len() - 1)
-		buf.WriteByte('\n')
-	}
-	b.SetBytes(int64(buf.Len()))
-	for b.Loop() {
-		if _, _, err := parseTable(b.Context(), "f.csv", bytes.NewReader(buf.Bytes()), parseFloatCell); err != nil {
-			b.Fatal(err)
-		}
+	for _, c := range []struct{ name, format string }{{"6 places", "%.6f,"}, {"shortest", "%v,"}, {"bag of words", "%.0f,"}} {
+		b.Run(c.name, func(b *testing.B) {
+			var buf bytes.Buffer
+			for i := range 2000 {
+				for j := range 100 {
+					v := float64(i*j%977) / 31
+					if c.name == "bag of words" {
+						v = math.Floor(v / 31)
+					}
+					fmt.Fprintf(&buf, c.format, float32(v))
+				}
+				buf.Truncate(buf.Len() - 1)
+				buf.WriteByte('\n')
+			}
+			b.SetBytes(int64(buf.Len()))
+			for b.Loop() {
+				if _, err := parseFloats(b.Context(), "f.csv", bytes.NewReader(buf.Bytes()), finiteCell); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
