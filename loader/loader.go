@@ -67,9 +67,13 @@ type Batch struct {
 	Nodes  []int32        // the input frontier, see graph.Batch
 	Blocks []*graph.Block // outermost first
 	X      Rows           // features of Nodes
-	Class  []int32        // class of each seed, -1 for none
-	// GlobalLabelled is the number of labelled seeds of the global batch, which
-	// a loss must divide by for ranks to add up.
+	Class  []int32        // class of each seed, -1 for none; nil for other labels
+	// Multi has MultiWidth labels of each seed, 0, 1 or 255 for one that is not
+	// known, in sets with several labels a node; nil for others.
+	Multi      []uint8
+	MultiWidth int
+	// GlobalLabelled is the number of labelled seeds, or of known labels, of the
+	// global batch, which a loss must divide by for ranks to add up.
 	GlobalLabelled int
 
 	// Times that the stages took, and that the loop waited for this batch.
@@ -96,6 +100,7 @@ type slot struct {
 	sampled graph.Batch
 	ptrs    []*graph.Block
 	class   []int32
+	multi   []uint8
 	seeds   []int32
 	filled  bool // of a fixed batch: sampled and gathered already
 }
@@ -249,10 +254,15 @@ func (l *Loader) sample(s *slot, epoch, index int) error {
 	return nil
 }
 
-// label looks up the seeds' classes and counts those of the global batch.
+// label looks up the seeds' labels and counts those of the global batch.
 func (l *Loader) label(s *slot, global []int32) error {
-	s.GlobalLabelled, s.Class = 0, nil
-	if l.labels == nil || !l.labels.HasClass() {
+	s.GlobalLabelled, s.Class, s.Multi, s.MultiWidth = 0, nil, nil, 0
+	switch {
+	case l.labels == nil:
+		return nil
+	case l.labels.HasMulti():
+		return l.labelMulti(s, global)
+	case !l.labels.HasClass():
 		return nil
 	}
 	s.class = slices.Grow(s.class[:0], len(s.seeds))[:len(s.seeds)]
@@ -266,6 +276,27 @@ func (l *Loader) label(s *slot, global []int32) error {
 		}
 	}
 	return nil
+}
+
+func (l *Loader) labelMulti(s *slot, global []int32) error {
+	w := l.labels.Width()
+	fetch := func(ids []int32) ([]uint8, error) {
+		n := len(ids) * w
+		s.multi = slices.Grow(s.multi[:0], n)[:n]
+		return s.multi, l.labels.Multi(s.multi, ids)
+	}
+	all, err := fetch(global)
+	if err != nil {
+		return err
+	}
+	for _, y := range all {
+		if y != datasets.NoLabel {
+			s.GlobalLabelled++
+		}
+	}
+	s.Multi, err = fetch(s.seeds)
+	s.MultiWidth = w
+	return err
 }
 
 func (l *Loader) gather(ctx context.Context, s *slot) error {

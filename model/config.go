@@ -43,6 +43,9 @@ type Config struct {
 	Dropout      float64 `json:"dropout"`
 	InputDropout float64 `json:"input_dropout"`
 
+	// MultiLabel says that outputs are independent labels, learnt by binary
+	// cross-entropy, rather than one class.
+	MultiLabel bool `json:"multi_label,omitempty"`
 	// SparseInput says that features come as a sparse matrix.
 	SparseInput bool `json:"sparse_input"`
 	// FullGraph says that blocks hold full neighbourhoods rather than samples;

@@ -192,6 +192,51 @@ func TestGoldenCrossEntropy(t *testing.T) {
 	}
 }
 
+func TestGoldenBinaryCrossEntropy(t *testing.T) {
+	for _, name := range []string{"losses/bce_mean", "losses/bce_masked", "losses/bce_extreme"} {
+		for _, backend := range []string{"reference", "cpu"} {
+			t.Run(name+"/"+backend, func(t *testing.T) {
+				b := open(t, backend)
+				c := golden.Load(t, name)
+				shape := c.Inputs["logits"].Shape
+				g := G.NewGraph()
+				x := G.NewMatrix(g, G.Float32, G.WithShape(shape...), G.WithName("logits"))
+				l := op.NewLabels(g, "labels")
+				loss, err := op.New(op.SigmoidBCE, op.Attr{}).Apply(x, l)
+				if err != nil {
+					t.Fatal(err)
+				}
+				grads, err := G.Grad(loss, x)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p, err := exec.Compile(b, g, loss, grads[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				labels := &op.Labels{Width: shape[1]}
+				for _, y := range c.Floats(t, c.Inputs["target"]) {
+					labels.Multi = append(labels.Multi, uint8(y))
+				}
+				if mask, ok := c.Inputs["mask"]; ok {
+					for i, m := range c.Ints(t, mask) {
+						if m == 0 {
+							labels.Multi[i] = op.Unknown
+						}
+					}
+				}
+				*p.Input(x) = op.Matrix(shape[0], shape[1], c.Float32s(t, c.Inputs["logits"]))
+				*p.Input(l) = op.Value{Labels: labels}
+				if err := p.Run(); err != nil {
+					t.Fatal(err)
+				}
+				golden.Check(t, "loss", p.Output(0).Data, c.Floats(t, c.Expect["loss"]), golden.Forward)
+				golden.Check(t, "gradient", p.Output(1).Data, c.Floats(t, c.Expect["grad.logits"]), golden.Grad)
+			})
+		}
+	}
+}
+
 // TestGoldenTraining repeats 30 steps of full-graph training with Adam: the loss
 // of every step, the first gradients, and what the weights and logits end as.
 func TestGoldenTraining(t *testing.T) {

@@ -57,7 +57,11 @@ func buildStack(c *Config, p *Params, lo, hi int, training bool) (*stack, error)
 	s.out = h
 	if training {
 		s.labels = op.NewLabels(s.g, "labels")
-		s.loss = s.add(op.SoftmaxCE, op.Attr{}, h, s.labels)
+		loss := op.SoftmaxCE
+		if c.MultiLabel {
+			loss = op.SigmoidBCE
+		}
+		s.loss = s.add(loss, op.Attr{}, h, s.labels)
 		s.differentiate()
 	}
 	if s.err != nil {

@@ -9,6 +9,7 @@ import (
 	"zerogcn/internal/par"
 	"zerogcn/internal/usage"
 	"zerogcn/loader"
+	"zerogcn/model/metric"
 )
 
 // DataOptions says which dataset to train on and what to make of it. It is
@@ -54,6 +55,9 @@ type Data struct {
 	// Features are the features on the host, nil with Options.OnDevice.
 	Features *loader.Features
 }
+
+// ErrNeedsCPU marks what a GPU cannot be used for yet.
+var ErrNeedsCPU = errors.New("run it on the CPU")
 
 // OpenData opens and transforms a dataset, checks its graph, and opens its
 // features. Notes are decisions and warnings worth a line of log.
@@ -112,8 +116,11 @@ func OpenData(ctx context.Context, o DataOptions) (d *Data, notes []Note, err er
 	if ds.Labels == nil {
 		return nil, notes, usage.Errorf("dataset %s has no labels: there is nothing to learn", ds.Name)
 	}
-	if !ds.Labels.HasClass() {
-		return nil, notes, usage.Errorf("dataset %s: task %s is not trainable yet, only sets with one class per node are", ds.Name, ds.Task)
+	if !ds.Labels.HasClass() && !ds.Labels.HasMulti() {
+		return nil, notes, usage.Errorf("dataset %s: task %s is not trainable yet, only sets with classes or several labels a node are", ds.Name, ds.Task)
+	}
+	if ds.Labels.HasMulti() && o.OnDevice {
+		return nil, notes, usage.Errorf("dataset %s has several labels a node: %w, with -gpus 0", ds.Name, ErrNeedsCPU)
 	}
 	if o.OnDevice {
 		return &Data{Dataset: ds, Options: o}, notes, nil
@@ -165,6 +172,15 @@ func (d *Data) ChooseSplit() (datasets.Split, []Note, error) {
 	}
 	s, err := datasets.MakeSplit(d.Dataset, spec, o.SplitSeed)
 	return s, notes, err
+}
+
+// Metric names what is measured on the dataset: accuracy, or micro F1 where nodes
+// have several labels.
+func (d *Data) Metric() string {
+	if d.Labels.HasMulti() {
+		return metric.MicroF1
+	}
+	return metric.Accuracy
 }
 
 // RowBytes returns the mean size of a node's features as stored.

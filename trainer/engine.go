@@ -81,15 +81,37 @@ type cpuEngine struct {
 // evalParts are the nodes that metrics are computed on.
 type evalParts struct {
 	nodes   []int32    // of all parts, ascending
-	classes []int32    // of nodes
+	classes []int32    // of nodes; nil in sets with several labels a node
+	multi   []uint8    // of nodes, in those
 	parts   [3][]int32 // positions in nodes of train, valid and test
 }
 
 func newEvalParts(d *Data, s datasets.Split) (evalParts, error) {
 	var e evalParts
 	e.nodes, e.parts = evaluationNodes(s)
+	return e, e.label(d)
+}
+
+// label looks up the labels of the nodes.
+func (e *evalParts) label(d *Data) error {
+	if d.Labels.HasMulti() {
+		e.multi = make([]uint8, len(e.nodes)*d.Labels.Width())
+		return d.Labels.Multi(e.multi, e.nodes)
+	}
 	e.classes = make([]int32, len(e.nodes))
-	return e, d.Labels.Classes(e.classes, e.nodes)
+	return d.Labels.Classes(e.classes, e.nodes)
+}
+
+// score returns the metric of each part, given a row of outputs per node.
+func (e *evalParts) score(out op.Value) (m [3]float64) {
+	for i, part := range e.parts {
+		if e.multi != nil {
+			m[i] = metric.MicroF1Of(out, e.multi, part)
+		} else {
+			m[i] = metric.AccuracyOf(out, e.classes, part)
+		}
+	}
+	return m
 }
 
 // newCPUEngine prepares training on the host. It fills in what of the
@@ -152,7 +174,7 @@ func (e *cpuEngine) step(b *loader.Batch, rate float64) (stepResult, error) {
 	start := now()
 	in := model.Input{
 		X: features(&b.X), Blocks: b.Blocks,
-		Labels: &op.Labels{Class: b.Class, Norm: float64(b.GlobalLabelled)},
+		Labels: &op.Labels{Class: b.Class, Multi: b.Multi, Width: b.MultiWidth, Norm: float64(b.GlobalLabelled)},
 		Key:    op.Key{Seed: e.config.Seed, Step: b.Step, Rows: b.Nodes},
 	}
 	if err := e.net.Train(&in); err != nil {
@@ -179,10 +201,7 @@ func (e *cpuEngine) evaluate(ctx context.Context) (m [3]float64, err error) {
 	if err != nil {
 		return m, err
 	}
-	for i, part := range e.parts.parts {
-		m[i] = metric.AccuracyOf(out, e.parts.classes, part)
-	}
-	return m, nil
+	return e.parts.score(out), nil
 }
 
 func (e *cpuEngine) state() (map[string][]float32, int64, error) {

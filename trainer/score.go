@@ -9,7 +9,6 @@ import (
 	"zerogcn/checkpoints"
 	"zerogcn/internal/usage"
 	"zerogcn/model"
-	"zerogcn/model/metric"
 	"zerogcn/model/op"
 )
 
@@ -125,15 +124,15 @@ func (s *Scorer) Run(ctx context.Context) (Scores, op.Value, error) {
 	if err != nil {
 		return Scores{}, out, err
 	}
-	class := make([]int32, len(s.nodes))
-	if err := s.data.Labels.Classes(class, s.nodes); err != nil {
+	parts := evalParts{nodes: s.nodes, parts: s.parts}
+	if err := parts.label(s.data); err != nil {
 		return Scores{}, out, usage.Wrap(err)
 	}
-	r := Scores{Metric: metric.Accuracy}
-	for i, m := range []*float64{&r.Train, &r.Valid, &r.Test} {
-		*m = metric.AccuracyOf(out, class, s.parts[i])
-		for _, p := range s.parts[i] {
-			if class[p] >= 0 {
+	m := parts.score(out)
+	r := Scores{Metric: s.data.Metric(), Train: m[0], Valid: m[1], Test: m[2]}
+	for i, part := range s.parts {
+		for _, p := range part {
+			if s.data.Labels.Labelled(int(s.nodes[p])) {
 				r.Counts[i]++
 			}
 		}

@@ -14,7 +14,6 @@ import (
 	"zerogcn/datasets"
 	"zerogcn/internal/usage"
 	"zerogcn/model"
-	"zerogcn/model/metric"
 )
 
 // Stored is what a checkpoint says of the run that wrote it.
@@ -150,7 +149,7 @@ func (t *Trainer) checkpoint() (*checkpoints.Checkpoint, error) {
 			vector("valid", safetensors.I32(t.split.Valid)), vector("test", safetensors.I32(t.split.Test))},
 	}
 	if t.best.Epoch > 0 {
-		c.Best = &checkpoints.Best{Epoch: int64(t.best.Epoch), Step: t.best.Step, Metric: metric.Accuracy, Value: checkpoints.Float(t.best.Valid)}
+		c.Best = &checkpoints.Best{Epoch: int64(t.best.Epoch), Step: t.best.Step, Metric: t.data.Metric(), Value: checkpoints.Float(t.best.Valid)}
 		c.Values = map[string]checkpoints.Float{"best_train": checkpoints.Float(t.best.Train),
 			"best_valid": checkpoints.Float(t.best.Valid), "best_test": checkpoints.Float(t.best.Test)}
 	}

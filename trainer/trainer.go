@@ -13,7 +13,6 @@ import (
 	"zerogcn/internal/usage"
 	"zerogcn/model"
 	"zerogcn/model/exec"
-	"zerogcn/model/metric"
 )
 
 // Trainer is one run: a network in training, and where it stands.
@@ -88,6 +87,7 @@ type Runtime struct {
 func New(ctx context.Context, d *Data, split datasets.Split, c Config, rt Runtime) (*Trainer, error) {
 	c.EnsureDefaults()
 	c.Model.In, c.Model.Classes, c.Model.FullGraph = d.NumFeatures, d.NumClasses, !c.sampled()
+	c.Model.MultiLabel = d.Labels.HasMulti()
 	if err := errors.Join(c.Validate(), c.Model.Validate()); err != nil {
 		return nil, usage.Wrap(err)
 	}
@@ -197,7 +197,7 @@ func (t *Trainer) runStart() RunStart {
 		Nodes: t.data.NumNodes, Edges: t.data.NumEdges, Features: t.data.NumFeatures, Classes: t.data.NumClasses,
 		Train: len(t.split.Train), Valid: len(t.split.Valid), Test: len(t.split.Test),
 		Parameters: len(t.Network().Params.Data), Epochs: t.Config.Epochs, Batches: t.engine.batches(),
-		Metric: metric.Accuracy, Seed: t.Config.Seed, DoneEpochs: t.at.Epoch, DoneBatches: t.at.Batch,
+		Metric: t.data.Metric(), Seed: t.Config.Seed, DoneEpochs: t.at.Epoch, DoneBatches: t.at.Batch,
 	}
 }
 
@@ -340,7 +340,7 @@ func (t *Trainer) Summary() Summary {
 	return Summary{
 		Dataset: t.data.Name, Model: t.modelName(), Seed: t.Config.Seed, Device: t.device,
 		Epochs: t.at.Epoch, Steps: t.at.Step, BestEpoch: t.best.Epoch,
-		Train: t.best.Train, Valid: t.best.Valid, Test: t.best.Test, Metric: metric.Accuracy,
+		Train: t.best.Train, Valid: t.best.Valid, Test: t.best.Test, Metric: t.data.Metric(),
 		SecondsTotal: t.at.Seconds, SecondsPerEpoch: median(t.at.EpochSeconds), Stages: t.at.Stages,
 		BytesGathered: t.at.Bytes, GatherGBps: rate(t.at.Bytes, t.at.Stages.Gather),
 		PeakHostBytes: t.at.PeakHost, CPUSeconds: t.at.CPUSeconds,

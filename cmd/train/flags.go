@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,6 +39,7 @@ type options struct {
 	run, resume string
 	keep        int
 	quiet, json bool
+	download    bool
 	cpuProfile  string
 
 	flags *cli.Flags
@@ -66,6 +68,7 @@ func (o *options) define() *cli.Flags {
 	fs.Var(cli.String(&d.Name), "dataset", "a folder or file in a known format, a name under -root, or demo")
 	fs.Var(cli.String(&d.Root), "root", "folder of named datasets (default $ZEROGCN_DATA, else ~/.cache/zerogcn)")
 	fs.Var(cli.String(&d.Format), "format", "format of the dataset, instead of recognising it")
+	fs.Var(cli.Bool(&o.download), "download", "agree to the download of a published dataset that is not under -root yet")
 	fs.Var(cli.String(&d.MakeSplit), "make-split", "make a split such as random:0.6,0.2,0.2, instead of using a given one")
 	fs.Var(cli.Seed(&d.SplitSeed), "split-seed", "seed of the split that -make-split makes")
 	fs.Var(cli.NonNegative(&d.SplitIndex), "split-index", "which of several given splits; with -repeat, run i uses split i unless this is given")
@@ -119,10 +122,10 @@ func (o *options) define() *cli.Flags {
 	fs.Var(cli.Bool(&o.json), "json", "print the summary as one line of JSON on standard output, all else on standard error")
 	fs.Var(cli.String(&o.cpuProfile), "cpuprofile", "write a CPU profile to this file")
 	fs.Config("config")
-	fs.Invocation("run", "resume", "checkpoint-every", "keep", "quiet", "json", "cpuprofile", "workers")
+	fs.Invocation("download", "run", "resume", "checkpoint-every", "keep", "quiet", "json", "cpuprofile", "workers")
 
 	fs.ConfigFrom(o.resumedConfig)
-	fs.Check(func() error { return datasets.Find(d.Name, datasets.Options{Root: d.Root, Format: d.Format}) }, "dataset", "root", "format")
+	fs.Check(o.checkDataset, "dataset", "root", "format", "download")
 	fs.Check(o.checkLayers, "layers", "fanouts", "eval-fanouts", "weight-decay", "model")
 	fs.Check(o.checkDevice, "gpus")
 	fs.Check(o.checkFolder, "run", "resume", "repeat")
@@ -219,6 +222,19 @@ func (o *options) checkLayers() error {
 		return usage.Errorf("%d layers, but -weight-decay has %d values: give one, or one per layer", n, k)
 	}
 	return nil
+}
+
+func (o *options) findDataset() error {
+	return datasets.Find(o.data.Name, datasets.Options{Root: o.data.Root, Format: o.data.Format})
+}
+
+// checkDataset lets a published set pass that -download will bring.
+func (o *options) checkDataset() error {
+	err := o.findDataset()
+	if o.download && errors.Is(err, datasets.ErrNotDownloaded) {
+		return nil
+	}
+	return err
 }
 
 func (o *options) checkDevice() error { return backend.CheckGPUs(o.gpu.Select) }

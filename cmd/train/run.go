@@ -15,8 +15,11 @@ import (
 
 	"zerogcn/checkpoints"
 	"zerogcn/datasets"
+	"zerogcn/datasets/fetch"
+	"zerogcn/datasets/fetch/console"
 	"zerogcn/internal/backend"
 	"zerogcn/internal/cli"
+	"zerogcn/internal/par"
 	"zerogcn/internal/usage"
 	"zerogcn/model"
 	"zerogcn/model/exec"
@@ -64,6 +67,9 @@ func (m *machine) runtime() trainer.Runtime {
 
 // prepare opens the device and the dataset.
 func (o *options) prepare(ctx context.Context) (*trainer.Data, *machine, []trainer.Note, error) {
+	if err := o.fetch(ctx); err != nil {
+		return nil, nil, nil, err
+	}
 	m := &machine{}
 	var notes []trainer.Note
 	var err error
@@ -72,26 +78,47 @@ func (o *options) prepare(ctx context.Context) (*trainer.Data, *machine, []train
 	} else if m.gpu, notes, err = backend.OpenGPU(o.gpu); err != nil {
 		return nil, nil, nil, err
 	}
-	if m.gpu == nil {
-		var more []trainer.Note
-		if m.host, m.blas, more, err = backend.CPU(o.train.Workers, o.blas); err != nil {
-			return nil, nil, nil, usage.Wrap(err)
-		}
-		notes = append(notes, more...)
-	}
 	d := o.data
 	d.OnDevice = m.gpu != nil
 	data, more, err := trainer.OpenData(ctx, d)
+	if errors.Is(err, trainer.ErrNeedsCPU) && o.gpu.Select.Auto {
+		notes = append(notes, trainer.Note{Text: err.Error()})
+		err = m.gpu.Close()
+		m.gpu, d.OnDevice = nil, false
+		if err == nil {
+			data, more, err = trainer.OpenData(ctx, d)
+		}
+	}
 	if err != nil {
 		return nil, nil, nil, errors.Join(err, m.gpu.Close())
 	}
-	if m.gpu != nil {
+	if m.gpu == nil {
+		var chosen []trainer.Note
+		if m.host, m.blas, chosen, err = backend.CPU(o.train.Workers, o.blas); err != nil {
+			return nil, nil, nil, errors.Join(usage.Wrap(err), data.Close())
+		}
+		notes = append(notes, chosen...)
+	} else {
 		f := data.Dataset.Features
 		if err := m.gpu.SizeCache(o.cache, int64(f.Rows)*int64(f.RowBytes())); err != nil {
 			return nil, nil, nil, errors.Join(err, data.Close(), m.gpu.Close())
 		}
 	}
 	return data, m, append(notes, more...), nil
+}
+
+// fetch brings a published set that is not here yet, if -download agreed to it.
+func (o *options) fetch(ctx context.Context) error {
+	set, ok := datasets.FindPublished(o.data.Name)
+	if !ok || !o.download || !errors.Is(o.findDataset(), datasets.ErrNotDownloaded) {
+		return nil
+	}
+	out := io.Writer(os.Stderr)
+	if o.quiet {
+		out = io.Discard
+	}
+	_, err := console.Download(ctx, set, fetch.Options{Root: o.data.Root, Workers: par.Workers(o.data.Workers)}, out)
+	return err
 }
 
 // runFiles is an open run: its folder, and where it stands if it is resumed.

@@ -6,6 +6,9 @@ import "zerogcn/model/op"
 // Accuracy is the name of the share of nodes whose class is predicted.
 const Accuracy = "accuracy"
 
+// MicroF1 is the name of the F1 score over all known labels of all nodes.
+const MicroF1 = "micro_f1"
+
 // Argmax returns the position of the largest value, the first on ties; NaN is
 // never the largest.
 func Argmax(row []float32) int {
@@ -37,4 +40,28 @@ func AccuracyOf(out op.Value, class []int32, rows []int32) float64 {
 		return 0
 	}
 	return float64(right) / float64(n)
+}
+
+// MicroF1Of returns the F1 score of the labels that are predicted, those with a
+// positive output, over all known labels of the given rows taken together:
+// 2·TP/(2·TP + FP + FN), 0 if there are neither labels nor predictions. labels has
+// one entry per output, 0, 1 or op.Unknown.
+func MicroF1Of(out op.Value, labels []uint8, rows []int32) float64 {
+	var tp, wrong int
+	for _, r := range rows {
+		row := out.Row(int(r))
+		for j, y := range labels[int(r)*out.Cols : (int(r)+1)*out.Cols] {
+			switch yes := row[j] > 0; {
+			case y == op.Unknown:
+			case yes && y == 1:
+				tp++
+			case yes != (y == 1):
+				wrong++
+			}
+		}
+	}
+	if tp == 0 {
+		return 0
+	}
+	return 2 * float64(tp) / float64(2*tp+wrong)
 }

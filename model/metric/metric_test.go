@@ -44,3 +44,32 @@ func TestGolden(t *testing.T) {
 		t.Errorf("accuracy %v, want %v", got, want)
 	}
 }
+
+func TestMicroF1Golden(t *testing.T) {
+	c := golden.Load(t, "metrics/classification")
+	shape := c.Inputs["ml_logits"].Shape
+	out := op.Matrix(shape[0], shape[1], c.Float32s(t, c.Inputs["ml_logits"]))
+	var labels []uint8
+	var rows []int32
+	for _, y := range c.Ints(t, c.Inputs["ml_y"]) {
+		labels = append(labels, uint8(y))
+	}
+	for r := range shape[0] {
+		rows = append(rows, int32(r))
+	}
+	if got, want := metric.MicroF1Of(out, labels, rows), c.Value(t, "ml_micro_f1"); math.Abs(got-want) > 1e-12 {
+		t.Errorf("micro F1 %v, want %v", got, want)
+	}
+}
+
+func TestMicroF1(t *testing.T) {
+	out := op.Matrix(2, 3, []float32{1, -1, 2, -1, 1, -1})
+	labels := []uint8{1, 1, op.Unknown, 0, 1, 1}
+	// Row 0: one right, one missed, one not known; row 1: one right, one missed.
+	if got := metric.MicroF1Of(out, labels, []int32{0, 1}); got != 4.0/6 {
+		t.Errorf("micro F1 %v, want 2/3", got)
+	}
+	if got := metric.MicroF1Of(out, make([]uint8, 6), nil); got != 0 {
+		t.Errorf("micro F1 of nothing is %v", got)
+	}
+}

@@ -40,6 +40,8 @@ func (o *Op) SymDiff(in G.Nodes, out, grad *G.Node) (G.Nodes, error) {
 		return G.Nodes{nil, b.add(New(SparseLinearGrad, a), in[0], grad, in[2]), nil}, b.err
 	case SoftmaxCE:
 		return G.Nodes{b.add(New(SoftmaxCEGrad, Attr{}), in[0], in[1], grad), nil}, b.err
+	case SigmoidBCE:
+		return G.Nodes{b.add(New(SigmoidBCEGrad, Attr{}), in[0], in[1], grad), nil}, b.err
 	}
 	return nil, fmt.Errorf("%v has no derivative", o)
 }

@@ -59,6 +59,11 @@ const (
 	SoftmaxCE
 	// SoftmaxCEGrad(logits, labels, g): g × the gradient of SoftmaxCE.
 	SoftmaxCEGrad
+	// SigmoidBCE(logits, labels): binary cross-entropy of each known label of
+	// Labels.Multi, summed and divided by Labels.Count.
+	SigmoidBCE
+	// SigmoidBCEGrad(logits, labels, g): g × the gradient of SigmoidBCE.
+	SigmoidBCEGrad
 
 	numKinds
 )

@@ -323,3 +323,32 @@ func refSoftmaxCEGrad(_ Attr, out *Value, in []*Value) {
 		}
 	}
 }
+
+// refSigmoidBCE is max(x, 0) - x·y + log(1 + e^-|x|) for each known label y of
+// logit x, which does not overflow.
+func refSigmoidBCE(_ Attr, out *Value, in []*Value) {
+	l := in[1].Labels
+	var loss float64
+	for i, y := range l.Multi {
+		if y != Unknown {
+			x := float64(in[0].Data[i])
+			loss += max(x, 0) - x*float64(y) + math.Log1p(math.Exp(-math.Abs(x)))
+		}
+	}
+	if n := l.Count(); n > 0 {
+		loss /= n
+	}
+	out.Data[0] = float32(loss)
+}
+
+func refSigmoidBCEGrad(_ Attr, out *Value, in []*Value) {
+	l, g := in[1].Labels, float64(in[2].Data[0])
+	n := l.Count()
+	for i, y := range l.Multi {
+		d := 0.0
+		if y != Unknown {
+			d = g * (1/(1+math.Exp(-float64(in[0].Data[i]))) - float64(y)) / n
+		}
+		out.Data[i] = float32(d)
+	}
+}

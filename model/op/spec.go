@@ -53,6 +53,14 @@ var specs = [numKinds]spec{
 		}, ref: refSoftmaxCE},
 	SoftmaxCEGrad: {name: "SoftmaxCEGrad", in: []operand{matrix, labelOperand, scalar}, out: matrix, diff: []bool{false, false, false}, inPlace: true,
 		shape: shapeOf0, infer: inferLabelled, ref: refSoftmaxCEGrad},
+	SigmoidBCE: {name: "SigmoidBCE", in: []operand{matrix, labelOperand}, out: scalar, diff: []bool{true, false},
+		shape: func(Attr, []tensor.Shape) tensor.Shape { return tensor.ScalarShape() },
+		infer: func(a Attr, in []*Value) (int, int, error) {
+			_, _, err := inferMultiLabelled(a, in)
+			return 1, 1, err
+		}, ref: refSigmoidBCE},
+	SigmoidBCEGrad: {name: "SigmoidBCEGrad", in: []operand{matrix, labelOperand, scalar}, out: matrix, diff: []bool{false, false, false}, inPlace: true,
+		shape: shapeOf0, infer: inferMultiLabelled, ref: refSigmoidBCEGrad},
 }
 
 func shapeOf0(_ Attr, in []tensor.Shape) tensor.Shape { return in[0].Clone() }
@@ -167,6 +175,13 @@ func inferSparseGrad(_ Attr, in []*Value) (int, int, error) {
 func inferLabelled(_ Attr, in []*Value) (int, int, error) {
 	if n := in[1].Labels.Len(); n != in[0].Rows {
 		return 0, 0, fmt.Errorf("%d labels for %d rows", n, in[0].Rows)
+	}
+	return in[0].Rows, in[0].Cols, nil
+}
+
+func inferMultiLabelled(a Attr, in []*Value) (int, int, error) {
+	if l := in[1].Labels; l.DevClass == 0 && len(l.Multi) != in[0].Len() {
+		return 0, 0, fmt.Errorf("%d labels for %d rows of %d", len(l.Multi), in[0].Rows, in[0].Cols)
 	}
 	return in[0].Rows, in[0].Cols, nil
 }

@@ -39,12 +39,17 @@ type Labels struct {
 	// Class has one class per row, -1 for an unlabelled row, which takes no
 	// part in the loss.
 	Class []int32
+	// Multi, if not nil, replaces Class: Width labels per row, row-major, 0 or 1,
+	// or 255 for one that is not known and takes no part in the loss.
+	Multi []uint8
+	Width int
 	// DevClass, if not 0, is the device address of NumRows int32 classes, in
 	// place of Class. Norm must then be given.
 	DevClass uintptr
 	NumRows  int
-	// Norm divides the summed loss: the number of labelled items in the global
-	// batch, which may span several ranks. 0 means those of this batch.
+	// Norm divides the summed loss: the number of labelled items (of known labels,
+	// with Multi) in the global batch, which may span several ranks. 0 means those
+	// of this batch.
 	Norm float64
 }
 
@@ -53,10 +58,17 @@ func (l *Labels) Len() int {
 	if l.DevClass != 0 {
 		return l.NumRows
 	}
+	if l.Multi != nil {
+		return len(l.Multi) / max(1, l.Width)
+	}
 	return len(l.Class)
 }
 
-// Count returns Norm, or the number of labelled rows if it is 0.
+// Unknown marks a label of Labels.Multi that is not known.
+const Unknown = 255
+
+// Count returns Norm, or the number of labelled rows (of known labels, with
+// Multi) if it is 0.
 func (l *Labels) Count() float64 {
 	if l.Norm > 0 {
 		return l.Norm
@@ -64,6 +76,11 @@ func (l *Labels) Count() float64 {
 	n := 0
 	for _, c := range l.Class {
 		if c >= 0 {
+			n++
+		}
+	}
+	for _, m := range l.Multi {
+		if m != Unknown {
 			n++
 		}
 	}

@@ -88,6 +88,10 @@ func (b *Backend) Kernel(o *op.Op) (exec.Kernel, error) {
 		return newSoftmaxLoss(w), nil
 	case op.SoftmaxCEGrad:
 		return newSoftmaxGrad(w), nil
+	case op.SigmoidBCE:
+		return newSigmoidLoss(w), nil
+	case op.SigmoidBCEGrad:
+		return newSigmoidGrad(w), nil
 	}
 	return nil, fmt.Errorf("no kernel for %v", o)
 }

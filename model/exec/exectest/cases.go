@@ -97,6 +97,8 @@ func (g *generator) make(kind op.Kind) *testCase {
 		return g.sparseLinear(kind, rows, cols)
 	case op.SoftmaxCE, op.SoftmaxCEGrad:
 		return g.softmax(kind, rows, cols)
+	case op.SigmoidBCE, op.SigmoidBCEGrad:
+		return g.sigmoid(kind, rows, cols)
 	}
 	g.rapid.Fatalf("the suite has no cases of %v: add them", kind)
 	return nil
@@ -152,6 +154,21 @@ func (g *generator) softmax(kind op.Kind, rows, cols int) *testCase {
 	up := g.matrix(1, 1)
 	c := sum(kind, op.Attr{}, 32, logits, op.Value{Labels: labels}, up)
 	scale := math.Abs(float64(up.Data[0])) / max(labels.Count(), 1e-3) * (1 + magnitude(logits))
+	c.bound = slices.Repeat([]float32{float32(scale)}, rows*cols)
+	return c
+}
+
+func (g *generator) sigmoid(kind op.Kind, rows, cols int) *testCase {
+	logits := g.matrix(rows, cols)
+	labels := g.multi(rows, cols)
+	if kind == op.SigmoidBCE {
+		c := sum(kind, op.Attr{}, 32, logits, op.Value{Labels: labels})
+		c.bound = []float32{float32(1+magnitude(logits)) * float32(max(1, float64(rows*cols)/max(1, labels.Count())))}
+		return c
+	}
+	up := g.matrix(1, 1)
+	c := sum(kind, op.Attr{}, 32, logits, op.Value{Labels: labels}, up)
+	scale := math.Abs(float64(up.Data[0])) / max(labels.Count(), 1e-3)
 	c.bound = slices.Repeat([]float32{float32(scale)}, rows*cols)
 	return c
 }

@@ -168,6 +168,18 @@ func (g *generator) sparse(rows, cols int) *sparse.Matrix {
 }
 
 // labels leaves some rows without one, at times all of them.
+// multi has several labels a row, some unknown.
+func (g *generator) multi(rows, cols int) *op.Labels {
+	l := &op.Labels{Multi: make([]uint8, rows*cols), Width: cols}
+	for i := range l.Multi {
+		l.Multi[i] = []uint8{0, 1, 1, op.Unknown}[g.rng.IntN(4)]
+	}
+	if g.coin() {
+		l.Norm = float64(1 + g.rng.IntN(2000))
+	}
+	return l
+}
+
 func (g *generator) labels(rows, classes int) *op.Labels {
 	l := &op.Labels{Class: make([]int32, rows)}
 	none := rapid.SampledFrom([]int{1, 3, 1000}).Draw(g.rapid, "unlabelled")

@@ -1,0 +1,98 @@
+package trainer_test
+
+import (
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"zerogcn/checkpoints"
+	"zerogcn/datasets"
+	"zerogcn/graph"
+	"zerogcn/model"
+	"zerogcn/model/exec/cpu"
+	"zerogcn/model/metric"
+	"zerogcn/trainer"
+)
+
+// multilabelFolder writes a set whose nodes have three labels, the signs of three
+// features, some of them unknown.
+func multilabelFolder(t *testing.T) string {
+	t.Helper()
+	const n, d, labels = 600, 6, 3
+	rng := rand.New(rand.NewPCG(1, 2))
+	x, y := make([]float32, n*d), make([]uint8, n*labels)
+	for i := range x {
+		x[i] = float32(rng.NormFloat64())
+	}
+	src, dst := make([]int32, 4*n), make([]int32, 4*n)
+	for i := range src {
+		src[i], dst[i] = rng.Int32N(n), rng.Int32N(n)
+	}
+	for v := range n {
+		for j := range labels {
+			if x[v*d+j] > 0 {
+				y[v*labels+j] = 1
+			}
+			if rng.IntN(10) == 0 {
+				y[v*labels+j] = datasets.NoLabel
+			}
+		}
+	}
+	g, err := graph.Builder{NumNodes: n, Deduplicate: true}.FromEdges(t.Context(), src, dst, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := datasets.DenseFeatures(x, n, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ds, err := datasets.New(t.Context(), datasets.Parts{Name: "signs", Task: datasets.Multilabel, Graph: g, Features: f, Labels: datasets.NewMultiLabels(y, labels)}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ds.Close()
+	path := filepath.Join(t.TempDir(), "signs")
+	if err := datasets.Write(t.Context(), path, ds, 0); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Sets with several labels a node are learnt by binary cross-entropy and measured
+// by micro F1, in training and in evaluate.
+func TestMultiLabel(t *testing.T) {
+	d, _, err := trainer.OpenData(t.Context(), trainer.DataOptions{Name: multilabelFolder(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	c := trainer.Config{Model: model.Config{Arch: model.SAGE, Hidden: 32, Layers: 2}, Fanouts: []int{4, 4}, Batch: 100, Epochs: 30, LR: 0.02}
+	store := checkpoints.NewStore(filepath.Join(t.TempDir(), "checkpoints"), 1)
+	sum, err := newTrainer(t, d, c, store, &recorder{}).Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum.Metric != metric.MicroF1 || sum.Test < 0.9 {
+		t.Errorf("%s %v on test nodes, want micro F1 above 0.9", sum.Metric, sum.Test)
+	}
+	dir, err := store.Best()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ck, err := checkpoints.Load(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _, err := trainer.NewScorer(t.Context(), ck, d, trainer.Runtime{Backend: cpu.New(cpu.Options{})}, trainer.ScoreOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	got, _, err := s.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Metric != sum.Metric || got.Test != sum.Test || got.Valid != sum.Valid {
+		t.Errorf("evaluate has %+v, training had %+v", got, sum)
+	}
+}
