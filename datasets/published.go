@@ -87,11 +87,14 @@ type notDownloaded struct {
 }
 
 func (e *notDownloaded) Error() string {
-	return fmt.Sprintf("dataset %s: not in %s: agree to its download (%s) with -download, or put it there as %s in any format that `dataset list` prints, or set -root",
-		e.set.Name, e.root, e.set.Terms(), e.set.Name)
+	return fmt.Sprintf("dataset %s: not in %s: `dataset download -dataset %s` brings it (%s), as does train with -download; or set -root",
+		e.set.Name, e.root, e.set.Name, e.set.Terms())
 }
 
 func (e *notDownloaded) Unwrap() error { return ErrNotDownloaded }
+
+// RootFolder returns the folder in which names are looked for.
+func (o Options) RootFolder() string { return o.root() }
 
 // Published returns the published sets that are known by name.
 func Published() []PublishedSet { return append([]PublishedSet(nil), published...) }
