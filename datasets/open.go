@@ -26,6 +26,7 @@ type Options struct {
 // tried.
 var formats = []Format{
 	nativeFormat,
+	ogbFormat,
 	planetoidFormat,
 	musaeFormat,
 	coraTextFormat,
