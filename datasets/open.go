@@ -20,6 +20,15 @@ type Options struct {
 	// Workers bounds the goroutines used while reading. Zero means GOMAXPROCS.
 	// Results do not depend on it.
 	Workers par.Workers
+	// Memory bounds, in bytes, what the set and those derived from it hold of edges
+	// and of feature rows that are moved; beyond it they go to temporary files in
+	// Scratch. Arrays by node (offsets, labels, an order) are held in any case.
+	// Results do not depend on it. Zero means no bound; MinMemory is the least
+	// other value.
+	Memory int64
+	// Scratch is the folder for temporary files, which have no names and so
+	// leave nothing behind. Empty means os.TempDir.
+	Scratch string
 }
 
 // formats is the table of on-disk formats, in the order in which they are
@@ -30,6 +39,9 @@ var formats = []Format{
 	planetoidFormat,
 	musaeFormat,
 	coraTextFormat,
+	graphSAGEFormat,
+	graphSAINTFormat,
+	redditFormat,
 	npyFormat,
 	npzFormat,
 	edgeListFormat,
@@ -66,7 +78,15 @@ func Open(ctx context.Context, name string, o Options) (*Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.Open(ctx, src, o)
+	if err := o.checkMemory(); err != nil {
+		return nil, err
+	}
+	d, err := f.Open(ctx, src, o)
+	if err != nil {
+		return nil, err
+	}
+	d.spill = o.spill()
+	return d, nil
 }
 
 var errNoName = usage.Errorf("no dataset named: give a path, or a name that `dataset list` prints")
