@@ -46,12 +46,6 @@ template <bool kInnerFirst, int kSize, int kCount> DEV void store(float (&to)[kK
   }
 }
 
-// Four floats of shared memory, aligned to 16 bytes: clang-19 makes four loads of
-// a float4 there.
-DEV void quad(float *v, const float *p) {
-  asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3]) : "r"(shared_address(p)) : "memory");
-}
-
 // c[split] = op(a)·op(b) over inner positions [split*inner, ...), where c holds a
 // matrix m × n for each split. block_x is the tile, block_y the split.
 template <bool kTA, bool kTB>
@@ -78,9 +72,9 @@ DEV void gemm(float *c, const float *a, const float *b, i32 m, i32 n, i32 k, i32
 #pragma unroll
     for (int kk = 0; kk < kK; kk++) {
       float av[8], bv[4];
-      quad(av, sh.a[s][kk] + ty * 8);
-      quad(av + 4, sh.a[s][kk] + ty * 8 + 4);
-      quad(bv, sh.b[s][kk] + tx * 4);
+      load_shared4(av, sh.a[s][kk] + ty * 8);
+      load_shared4(av + 4, sh.a[s][kk] + ty * 8 + 4);
+      load_shared4(bv, sh.b[s][kk] + tx * 4);
 #pragma unroll
       for (int i = 0; i < 8; i++)
 #pragma unroll
