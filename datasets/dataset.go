@@ -37,6 +37,7 @@ type Dataset struct {
 	graphKnown bool // CheckGraph has passed
 
 	closers []func() error
+	spill   spill // for the sets derived from it
 }
 
 // splitSource gives the i-th given split. Implementations check nothing:

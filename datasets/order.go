@@ -117,7 +117,7 @@ func Reorder(ctx context.Context, d *Dataset, order []int32, how Order, w par.Wo
 	}
 	b := graph.Builder{NumNodes: d.NumNodes, Workers: w}
 	if err := guardFaults(func() (err error) {
-		t.Graph, err = b.Build(ctx, renumbered(graphEdges(d.Graph), to))
+		t.Graph, err = d.spill.build(ctx, t, b, renumbered(graphEdges(d.Graph), to), d.Graph.NumEdges())
 		return err
 	}); err != nil {
 		return fail(err)

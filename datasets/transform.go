@@ -47,7 +47,7 @@ func TransformGraph(ctx context.Context, d *Dataset, o GraphOptions) (*Dataset, 
 	}
 	var g *graph.CSR
 	err := guardFaults(func() (err error) {
-		g, err = b.Build(ctx, graphEdges(d.Graph))
+		g, err = d.spill.build(ctx, d, b, graphEdges(d.Graph), d.Graph.NumEdges())
 		return err
 	})
 	if err != nil {
@@ -111,7 +111,7 @@ func (r normalizedRows) readRows(lo, hi int, dst []byte) error {
 func (d *Dataset) derive() *Dataset {
 	t := &Dataset{
 		Meta: d.Meta, Graph: d.Graph, Features: d.Features, Labels: d.Labels, NodeIDs: d.NodeIDs,
-		Warnings: d.Warnings, splits: d.splits, links: d.links, closers: d.closers,
+		Warnings: d.Warnings, splits: d.splits, links: d.links, closers: d.closers, spill: d.spill,
 	}
 	d.graphMu.Lock()
 	t.graphKnown = d.graphKnown
