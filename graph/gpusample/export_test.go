@@ -26,14 +26,6 @@ func Overwrite(s *cuda.Stream, c *CSR, edge int, source int32) error {
 	return cuda.Upload(s, c.indices.ptr+cuda.DevicePtr(4*edge), []int32{source})
 }
 
-// SingleStream makes the sampler capture its batches without a branch, which the
-// fake driver does not follow. It must be called before NewBatch.
-func SingleStream(s *Sampler) error {
-	err := s.side.Close()
-	s.side = s.setup
-	return err
-}
-
 // EnqueuePlain queues a batch's kernels one by one, as a profiler wants them, for
 // the input of the last Sample into b, which must have been waited for.
 func EnqueuePlain(s *cuda.Stream, b *Batch) error {

@@ -3,22 +3,14 @@ package gpusample_test
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"testing"
-	"unsafe"
 
 	"pgregory.net/rapid"
 
 	"zerogcn/graph"
 	"zerogcn/internal/philox"
 )
-
-func address(v []uint64) uintptr {
-	p := uintptr(unsafe.Pointer(unsafe.SliceData(v)))
-	runtime.KeepAlive(v)
-	return p
-}
 
 // drawGraph draws a graph of up to 3,000 nodes with some hubs, parallel edges,
 // self loops and isolated nodes.

@@ -46,17 +46,7 @@ func newSampling(t fataler, dev *cuda.Device, g *graph.CSR, o graph.Options, co 
 	if s.gpu, err = gpusample.NewSampler(context.Background(), s.csr, o); err != nil {
 		t.Fatal(err, s.csr.Close())
 	}
-	adapt(t, dev, s.gpu)
 	return &s
-}
-
-// adapt makes a sampler work on the emulator, too.
-func adapt(t fataler, dev *cuda.Device, s *gpusample.Sampler) {
-	if isFake(dev) {
-		if err := gpusample.SingleStream(s); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 func (s *sampling) close() error { return errors.Join(s.gpu.Close(), s.csr.Close()) }
@@ -263,7 +253,6 @@ func TestSeedsOnDevice(t *testing.T) {
 		// A clone has scratch of its own.
 		clone, err := s.gpu.Clone()
 		check(t, err)
-		adapt(t, dev, clone)
 		b := mustBatch(t, clone, 5)
 		var want graph.Batch
 		check(t, s.cpu.Sample(2, philox.Sample, 8, seeds, &want))

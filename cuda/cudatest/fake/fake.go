@@ -71,7 +71,8 @@ type Driver struct {
 	live    map[uintptr]string // kind by handle
 	memory  map[uintptr][]byte // device and pinned memory
 	locked  map[uintptr]uintptr
-	capture map[uintptr][]func()
+	capture map[uintptr]*[]func() // by stream; a capture may span several
+	marks   map[uintptr]*[]func() // captures that an event was last recorded in
 	graphs  map[uintptr][]func()
 	names   map[uintptr]string // of functions
 	kernels map[string]func(Launch)
@@ -102,7 +103,7 @@ var latest struct {
 func New(devices int) *Driver {
 	d := &Driver{
 		current: map[int]uintptr{}, stacks: map[int][]uintptr{}, live: map[uintptr]string{}, memory: map[uintptr][]byte{},
-		locked: map[uintptr]uintptr{}, capture: map[uintptr][]func(){}, graphs: map[uintptr][]func(){}, names: map[uintptr]string{},
+		locked: map[uintptr]uintptr{}, capture: map[uintptr]*[]func(){}, marks: map[uintptr]*[]func(){}, graphs: map[uintptr][]func(){}, names: map[uintptr]string{},
 		kernels: map[string]func(Launch){}, calls: map[string]int{}, pending: map[uintptr]bool{}, fail: map[string]failure{},
 		texts: map[int32][]byte{}, next: 0x1000, devices: devices, free: memoryBytes,
 	}

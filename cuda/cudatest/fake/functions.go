@@ -109,11 +109,20 @@ var functions = map[string]func(d *Driver, a []uintptr) int32{
 		}
 		return d.queue(a[0], func() {})
 	},
-	"cuStreamQuery":     func(d *Driver, a []uintptr) int32 { return d.queue(a[0], func() {}) },
-	"cuStreamWaitEvent": func(d *Driver, a []uintptr) int32 { return d.queue(a[0], func() {}) },
+	"cuStreamQuery": func(d *Driver, a []uintptr) int32 { return d.queue(a[0], func() {}) },
+	"cuStreamWaitEvent": func(d *Driver, a []uintptr) int32 {
+		// Waiting for an event of a capture takes the stream into it.
+		if c := d.marks[a[1]]; c != nil && d.capture[a[0]] == nil {
+			d.capture[a[0]] = c
+		}
+		return d.queue(a[0], func() {})
+	},
 	"cuEventCreate":     func(d *Driver, a []uintptr) int32 { *at[uintptr](a[0]) = d.make("event"); return 0 },
 	"cuEventDestroy_v2": func(d *Driver, a []uintptr) int32 { return d.drop(a[0], "event") },
-	"cuEventRecord":     func(d *Driver, a []uintptr) int32 { return d.queue(a[1], func() {}) },
+	"cuEventRecord": func(d *Driver, a []uintptr) int32 {
+		d.marks[a[0]] = d.capture[a[1]]
+		return d.queue(a[1], func() {})
+	},
 	"cuEventSynchronize": func(d *Driver, a []uintptr) int32 {
 		delete(d.pending, a[0])
 		return 0
@@ -149,13 +158,22 @@ var functions = map[string]func(d *Driver, a []uintptr) int32{
 	},
 	"cuLaunchKernel": launch,
 	"cuStreamBeginCapture_v2": func(d *Driver, a []uintptr) int32 {
-		d.capture[a[0]] = []func(){}
+		d.capture[a[0]] = &[]func(){}
 		return 0
 	},
 	"cuStreamEndCapture": func(d *Driver, a []uintptr) int32 {
-		g := d.make("graph")
-		d.graphs[g] = d.capture[a[0]]
-		delete(d.capture, a[0])
+		g, c := d.make("graph"), d.capture[a[0]]
+		d.graphs[g] = *c
+		for s, other := range d.capture {
+			if other == c {
+				delete(d.capture, s)
+			}
+		}
+		for e, other := range d.marks {
+			if other == c {
+				delete(d.marks, e)
+			}
+		}
 		*at[uintptr](a[1]) = g
 		return 0
 	},

@@ -12,8 +12,8 @@ func (d *Driver) queue(stream uintptr, work func()) int32 {
 	if d.live[stream] != "stream" {
 		return invalidHandle
 	}
-	if _, ok := d.capture[stream]; ok {
-		d.capture[stream] = append(d.capture[stream], work)
+	if c := d.capture[stream]; c != nil {
+		*c = append(*c, work)
 		return 0
 	}
 	work()
