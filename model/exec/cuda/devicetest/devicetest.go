@@ -3,21 +3,24 @@
 package devicetest
 
 import (
+	"os"
 	"testing"
 
 	"zerogcn/cuda"
 	"zerogcn/cuda/cublas"
 	"zerogcn/cuda/cudatest"
+	"zerogcn/cuda/cudatest/emulator"
 	"zerogcn/graph"
 	execcuda "zerogcn/model/exec/cuda"
 	"zerogcn/model/op"
 )
 
-// Backend opens a back end on a stream of its own; it skips the test on a machine
-// without a GPU, or without cuBLAS where the options leave the search to it.
+// Backend opens a back end on a stream of its own. On a machine without a GPU it is
+// one on the emulator if the options ask for no cuBLAS; otherwise the test is
+// skipped, as it is without cuBLAS where the options leave the search to it.
 func Backend(t testing.TB, o execcuda.Options) *execcuda.Backend {
 	t.Helper()
-	dev := cudatest.Device(t)
+	dev := device(t, o)
 	if o.BLAS == "" {
 		if _, err := cublas.Load(cublas.Options{Driver: dev.Driver().Version()}); err != nil {
 			t.Skip(err)
@@ -34,6 +37,17 @@ func Backend(t testing.TB, o execcuda.Options) *execcuda.Backend {
 	})
 	t.Logf("%v, %s", dev, b.BLAS())
 	return b
+}
+
+func device(t testing.TB, o execcuda.Options) *cuda.Device {
+	t.Helper()
+	if o.BLAS == execcuda.NoBLAS && os.Getenv("ZEROGCN_REQUIRE_GPU") != "1" {
+		if _, err := cuda.Load(); cuda.Absent(err) {
+			dev, _ := emulator.Device(t)
+			return dev
+		}
+	}
+	return cudatest.Device(t)
 }
 
 // Upload returns v in device memory: a copy of its matrix, or its block, labels or
