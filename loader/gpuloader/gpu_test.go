@@ -8,6 +8,7 @@ import (
 
 	"zerogcn/cuda"
 	"zerogcn/cuda/cudatest"
+	"zerogcn/cuda/cudatest/emulator"
 	"zerogcn/datasets"
 	"zerogcn/graph/gpusample"
 	"zerogcn/loader"
@@ -15,20 +16,43 @@ import (
 	"zerogcn/zerocopy"
 )
 
+// device returns a GPU, or the emulator where there is none, with a dataset that
+// is as large as it can take, and the size of batches relative to the demo's.
+func device(t *testing.T) (dev *cuda.Device, ds *datasets.Dataset, per int) {
+	t.Helper()
+	name, per := "demo", 1
+	dev, emulated := emulator.Either(t)
+	if emulated {
+		name, per = "synthetic:products?nodes=600&edges=3000&dim=7&classes=4", 20
+	}
+	ds, err := datasets.Open(t.Context(), name, datasets.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := ds.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return dev, ds, per
+}
+
+// trainSplit returns most of the nodes.
+func trainSplit(t *testing.T, ds *datasets.Dataset) []int32 {
+	t.Helper()
+	s, err := datasets.MakeSplit(ds, "random:0.6,0.2,0.2", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Train
+}
+
 // Every batch on the GPU is the CPU's, bit for bit: nodes, blocks, features,
 // labels, in mini-batches and in full ones, also from the middle of an epoch.
 func TestBatchesEqualTheCPUs(t *testing.T) {
-	dev := cudatest.Device(t)
+	dev, ds, per := device(t)
 	ctx := t.Context()
-	ds, err := datasets.Open(ctx, "demo", datasets.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ds.Close()
-	split, err := ds.Split(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	train := trainSplit(t, ds)
 	host, err := loader.OpenFeatures(ctx, ds, loader.FeatureOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -44,16 +68,16 @@ func TestBatchesEqualTheCPUs(t *testing.T) {
 	}
 	s := cudatest.Stream(t, dev)
 	for _, o := range []loader.Options{
-		{Fanouts: []int{10, 5}, BatchSize: 1000, Seed: 3},
-		{Fanouts: []int{4, 4, 4}, BatchSize: 700, Seed: 4, Sampling: loader.Replace, DropSelfLoops: true, Degrees: true, Scale: true, TransposeInput: true},
-		{Fanouts: []int{3, 0}, BatchSize: 500, World: 3, Rank: 1, Depth: 1},
+		{Fanouts: []int{10, 5}, BatchSize: 1000 / per, Seed: 3},
+		{Fanouts: []int{4, 4, 4}, BatchSize: 700 / per, Seed: 4, Sampling: loader.Replace, DropSelfLoops: true, Degrees: true, Scale: true, TransposeInput: true},
+		{Fanouts: []int{3, 0}, BatchSize: 500 / per, World: 3, Rank: 1, Depth: 1},
 		{Fanouts: []int{0, 0}},
 	} {
-		cpu, err := loader.New(ds, host, split.Train, o)
+		cpu, err := loader.New(ds, host, train, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		gpu, err := gpuloader.New(ctx, csr, ds, features, split.Train, o)
+		gpu, err := gpuloader.New(ctx, csr, ds, features, train, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,17 +193,9 @@ func compare(t *testing.T, s *cuda.Stream, got *gpuloader.Batch, want *loader.Ba
 // Leaving an epoch early and cancelling it end the stages and leave the loader
 // usable.
 func TestLeavingEarly(t *testing.T) {
-	dev := cudatest.Device(t)
+	dev, ds, per := device(t)
 	ctx := t.Context()
-	ds, err := datasets.Open(ctx, "demo", datasets.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ds.Close()
-	split, err := ds.Split(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	train := trainSplit(t, ds)
 	csr, err := gpusample.NewCSR(ctx, dev, ds.Graph, gpusample.CSROptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +204,7 @@ func TestLeavingEarly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := gpuloader.New(ctx, csr, ds, features, split.Train, loader.Options{Fanouts: []int{5, 5}, BatchSize: 100})
+	l, err := gpuloader.New(ctx, csr, ds, features, train, loader.Options{Fanouts: []int{5, 5}, BatchSize: 100 / min(per, 5)})
 	if err != nil {
 		t.Fatal(err)
 	}

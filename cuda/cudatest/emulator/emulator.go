@@ -38,6 +38,10 @@ var deviceHeader []byte
 
 const clang = "clang-19"
 
+// recipe is part of the hash that names what was compiled before: raise it with
+// every change to how build compiles.
+const recipe = 1
+
 // Device returns a fake device that runs the kernels. Tests that use it must not
 // run in parallel; what they leave open on it fails them.
 func Device(t testing.TB) (*cuda.Device, *fake.Driver) {
@@ -63,6 +67,17 @@ func Device(t testing.TB) (*cuda.Device, *fake.Driver) {
 		}
 	}
 	return dev, f
+}
+
+// Either returns a GPU where there is one, else the emulator's device; with
+// ZEROGCN_REQUIRE_GPU=1 it fails without a GPU.
+func Either(t testing.TB) (dev *cuda.Device, emulated bool) {
+	t.Helper()
+	if _, err := cuda.Load(); cuda.Absent(err) && os.Getenv("ZEROGCN_REQUIRE_GPU") != "1" {
+		dev, _ := Device(t)
+		return dev, true
+	}
+	return cudatest.Device(t), false
 }
 
 // module is a compiled .cu file. Its threads share static memory, so one launch
@@ -95,7 +110,8 @@ var modules = sync.OnceValues(func() ([]*module, error) {
 	}
 	slices.Sort(files)
 	h := sha256.New()
-	h.Write(deviceHeader) // and with it how it is compiled: change both together
+	fmt.Fprintln(h, recipe)
+	h.Write(deviceHeader)
 	sources := map[string][]byte{"device.cuh": deviceHeader}
 	var names []string
 	for _, f := range files {
@@ -152,7 +168,7 @@ func moduleRoot() (string, error) {
 	}
 }
 
-var kernelName = regexp.MustCompile(`(?m)^extern "C" void (\w+)\(`)
+var kernelName = regexp.MustCompile(`extern "C" void (\w+)\(`)
 
 // build compiles all modules into a folder that appears whole.
 func build(dir string, sources map[string][]byte, names []string) error {
