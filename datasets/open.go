@@ -42,6 +42,7 @@ var formats = []Format{
 	graphSAGEFormat,
 	graphSAINTFormat,
 	redditFormat,
+	matlabFormat,
 	npyFormat,
 	npzFormat,
 	edgeListFormat,
