@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"zerogcn/cuda"
-	"zerogcn/cuda/cudatest"
+	"zerogcn/cuda/cudatest/emulator"
 	"zerogcn/dtype"
 )
 
@@ -19,8 +19,8 @@ type former struct {
 	make func(t testing.TB, tab *Table) Gatherer
 }
 
-// forms lists every form of gathering that this machine has: the host's, and
-// with a GPU all modes, on slabs so small that every batch takes many.
+// forms lists every form of gathering that this machine has: the host's, and on a
+// GPU or the emulator all modes, on slabs so small that every batch takes many.
 func forms(t testing.TB) []former {
 	list := []former{}
 	for _, w := range []int{1, 3} {
@@ -28,10 +28,10 @@ func forms(t testing.TB) []former {
 			return newTestGatherer(t, tab, w)
 		}})
 	}
-	if !haveGPU(t) {
+	if !haveGPU(t) && !emulator.Available() {
 		return list
 	}
-	dev := cudatest.Device(t)
+	dev, _ := emulator.Either(t)
 	kern, err := LoadKernels(dev)
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestConformance(t *testing.T) {
 	for _, form := range forms(t) {
 		t.Run(form.name, func(t *testing.T) {
 			for _, dt := range allTypes {
-				for i, width := range conformanceWidths(testing.Short() || raceDetector) {
+				for i, width := range conformanceWidths(testing.Short() || raceDetector || !haveGPU(t)) {
 					// Shifts of one element, and of most of a line.
 					for _, shift := range []int{0, 1 + (i%31)*4/dt.Size()} {
 						t.Run(fmt.Sprintf("%v/width=%d/shift=%d", dt, width, shift), func(t *testing.T) {

@@ -27,6 +27,7 @@ import (
 	"unsafe"
 
 	"github.com/ebitengine/purego"
+	"golang.org/x/sys/unix"
 
 	"zerogcn/cuda"
 	"zerogcn/cuda/cudatest"
@@ -42,15 +43,18 @@ const clang = "clang-19"
 // every change to how build compiles.
 const recipe = 1
 
+// Available reports whether this machine can compile and run the kernels.
+func Available() bool {
+	_, err := exec.LookPath(clang)
+	return err == nil && runtime.GOARCH == "amd64"
+}
+
 // Device returns a fake device that runs the kernels. Tests that use it must not
 // run in parallel; what they leave open on it fails them.
 func Device(t testing.TB) (*cuda.Device, *fake.Driver) {
 	t.Helper()
-	if runtime.GOARCH != "amd64" {
-		t.Skip("the emulator of kernels is for amd64")
-	}
-	if _, err := exec.LookPath(clang); err != nil {
-		t.Skipf("%s, which compiles kernels for the emulator, is not installed", clang)
+	if !Available() {
+		t.Skipf("the emulator of kernels needs amd64 and %s", clang)
 	}
 	mods, err := modules()
 	if err != nil {
@@ -175,6 +179,18 @@ func build(dir string, sources map[string][]byte, names []string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {
 		return err
 	}
+	// Test binaries run side by side: one compiles, the others wait.
+	lock, err := os.OpenFile(dir+".lock", os.O_CREATE|os.O_RDWR, 0o666)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		return err
+	}
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
 	tmp, err := os.MkdirTemp(filepath.Dir(dir), ".emulator-*")
 	if err != nil {
 		return err
@@ -211,13 +227,7 @@ func build(dir string, sources map[string][]byte, names []string) error {
 			return err
 		}
 	}
-	if err := os.Rename(tmp, dir); err != nil {
-		if _, serr := os.Stat(dir); serr == nil {
-			return nil // another process was first
-		}
-		return err
-	}
-	return nil
+	return os.Rename(tmp, dir)
 }
 
 func command(dir string, args ...string) ([]byte, error) {
