@@ -64,6 +64,9 @@ type stepResult struct {
 type deviceUsage struct {
 	peakBytes int64
 	joules    float64
+	// Rows of batches and of evaluations, and how many of them a cache of a part
+	// of the features served.
+	rows, hits int64
 }
 
 // cpuEngine trains on the host.

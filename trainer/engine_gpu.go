@@ -364,6 +364,9 @@ func (e *gpuEngine) usage() deviceUsage {
 			u.joules = j - e.joules
 		}
 	}
+	if hits, err := e.features.Gatherer.Hits(); err == nil && hits > 0 {
+		u.hits, u.rows = hits, e.features.Gatherer.Metrics().Rows
+	}
 	return u
 }
 

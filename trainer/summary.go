@@ -36,6 +36,9 @@ type Summary struct {
 	PeakDeviceBytes int64        `json:"peak_device_bytes"`
 	CPUSeconds      float64      `json:"cpu_seconds"`
 	GPUJoules       float64      `json:"gpu_joules"`
+	// CacheHitRate is the share of the gathered rows that a cache of a part of the
+	// features served; absent without one.
+	CacheHitRate float64 `json:"cache_hit_rate,omitempty"`
 
 	// Of repeated runs: the metrics above are means.
 	Repeats  int     `json:"repeats,omitempty"`

@@ -57,6 +57,8 @@ type costs struct {
 	PeakHost     int64        `json:"peak_host_bytes"`
 	PeakDevice   int64        `json:"peak_device_bytes"`
 	Joules       float64      `json:"gpu_joules"`
+	CacheRows    int64        `json:"cache_rows,omitempty"`
+	CacheHits    int64        `json:"cache_hits,omitempty"`
 }
 
 // bestState is the best epoch so far and the parameters it ended with.
@@ -167,6 +169,7 @@ func (t *Trainer) Run(ctx context.Context) (Summary, error) {
 		u := t.engine.usage()
 		t.at.PeakDevice = max(t.at.PeakDevice, u.peakBytes)
 		t.at.Joules = before.Joules + u.joules
+		t.at.CacheRows, t.at.CacheHits = before.CacheRows+u.rows, before.CacheHits+u.hits
 	}
 	if err := t.emit(t.runStart()); err != nil {
 		return Summary{}, err
@@ -337,7 +340,7 @@ func (t *Trainer) keepBest(e *Eval) error {
 
 // Summary returns what the run has come to so far.
 func (t *Trainer) Summary() Summary {
-	return Summary{
+	s := Summary{
 		Dataset: t.data.Name, Model: t.modelName(), Seed: t.Config.Seed, Device: t.device,
 		Epochs: t.at.Epoch, Steps: t.at.Step, BestEpoch: t.best.Epoch,
 		Train: t.best.Train, Valid: t.best.Valid, Test: t.best.Test, Metric: t.data.Metric(),
@@ -346,6 +349,10 @@ func (t *Trainer) Summary() Summary {
 		PeakHostBytes: t.at.PeakHost, CPUSeconds: t.at.CPUSeconds,
 		PeakDeviceBytes: t.at.PeakDevice, GPUJoules: t.at.Joules,
 	}
+	if t.at.CacheRows > 0 {
+		s.CacheHitRate = float64(t.at.CacheHits) / float64(t.at.CacheRows)
+	}
+	return s
 }
 
 // Close releases the network and all that goes with it. The data and the store

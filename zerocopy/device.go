@@ -29,6 +29,7 @@ type DeviceGatherer struct {
 	table   cuda.DevicePtr // of row 0 in host memory, 0 if not registered
 	hot     *cuda.Buffer   // rows [0, hotRows)
 	hotRows int
+	hits    *cuda.Buffer // uint64: rows that the cache of a part of the table served
 	scales  *cuda.Buffer
 
 	gate    sync.Mutex // one Enqueue at a time; guards all below
@@ -176,6 +177,11 @@ func (g *DeviceGatherer) fillHot(ctx context.Context, rows int) error {
 		return err
 	}
 	g.hot, g.hotRows = hot, rows
+	if rows < g.t.rows {
+		if g.hits, err = cuda.Place(g.own, cuda.FeatureCache, make([]uint64, 1)); err != nil {
+			return err
+		}
+	}
 	return g.stager.upload(ctx, g.own, hot.Ptr(), int(n))
 }
 
@@ -292,7 +298,24 @@ func (g *DeviceGatherer) direct(s *cuda.Stream, b Batch) error {
 	}
 	r := g.launchFor()
 	r.dst, r.ids, r.n = b.Dst, ids, b.N
-	return g.kern.launch(s, &r)
+	if err := g.kern.launch(s, &r); err != nil || g.hits == nil {
+		return err
+	}
+	return g.kern.count.Launch(s, cuda.Linear(g.blocks, 256), g.hits.Ptr().Arg(), ids.Arg(), cuda.I64(int64(b.N)), cuda.I32(int32(g.hotRows)))
+}
+
+// Hits returns how many of the rows gathered so far the cache of a part of the
+// table served; 0 in other modes. Those of EnqueueMany do not count. It reads the device's counter, so it misses
+// gathers that are under way.
+func (g *DeviceGatherer) Hits() (int64, error) {
+	g.gate.Lock()
+	defer g.gate.Unlock()
+	if g.closed || g.hits == nil {
+		return 0, nil
+	}
+	var n [1]uint64
+	err := cuda.Download(g.own, n[:], g.hits.Ptr())
+	return int64(n[0]), err
 }
 
 // Check returns the error of the gathers that have completed since the last
@@ -358,7 +381,7 @@ func (g *DeviceGatherer) Close() error {
 		errs = append(errs, g.stager.close())
 	}
 	errs = append(errs, g.merger.close(), g.ids.close(), g.share.close(), g.scratch.close(), g.faults.close())
-	for _, b := range []*cuda.Buffer{g.out, g.hot, g.scales} {
+	for _, b := range []*cuda.Buffer{g.out, g.hot, g.hits, g.scales} {
 		if b != nil {
 			errs = append(errs, b.Close())
 		}

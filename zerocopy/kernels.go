@@ -15,6 +15,7 @@ type Kernels struct {
 	dev    *cuda.Device
 	module *cuda.Module
 	merge  *cuda.Function
+	count  *cuda.Function
 }
 
 // LoadKernels compiles the kernels for dev; the driver caches the result on
@@ -24,12 +25,14 @@ func LoadKernels(dev *cuda.Device) (*Kernels, error) {
 	if err != nil {
 		return nil, err
 	}
-	merge, err := m.Function("merge_runs")
-	if err != nil {
-		m.Close()
-		return nil, err
+	k := &Kernels{dev: dev, module: m}
+	for name, f := range map[string]**cuda.Function{"merge_runs": &k.merge, "count_below": &k.count} {
+		if *f, err = m.Function(name); err != nil {
+			m.Close()
+			return nil, err
+		}
 	}
-	return &Kernels{dev, m, merge}, nil
+	return k, nil
 }
 
 // Close unloads the kernels.

@@ -195,3 +195,12 @@ KERNEL merge_runs(i32 *sorted, u64 *dst_of, const u64 *runs, i32 count, i32 rows
     else atomic_min(bad, (u64)i << 32 | (u32)id);
   }
 }
+
+// count += the number of ids below a bound: rows that a cache of the first ones
+// served.
+KERNEL count_below(u64 *count, const i32 *ids, i64 n, i32 below) {
+  i32 mine = 0;
+  for (i64 i = grid_thread(); i < n; i += grid_threads()) mine += (u32)ids[i] < (u32)below;
+  mine = warp_sum(mine);
+  if (lane_x() == 0 && mine) atomic_add(count, (u64)mine);
+}
