@@ -90,6 +90,46 @@ func TestEmulatedAgreesWithCPU(t *testing.T) {
 	}
 }
 
+// With a split of few nodes, layers are computed for what they need only, and the
+// metrics are the CPU's.
+func TestEmulatedEvaluationOfSomeNodes(t *testing.T) {
+	dev, _ := emulator.Device(t)
+	const name, split = "synthetic:products?nodes=2000&edges=2500&dim=8&classes=4&seed=3", "random:0.02,0.01,0.02"
+	c := tinyConfig()
+	c.Model.Layers, c.Fanouts, c.Epochs, c.WeightDecay = 3, []int{2, 2, 2}, 1, nil
+	var evals [2]trainer.Eval
+	for i := range evals {
+		d, _, err := trainer.OpenData(t.Context(), trainer.DataOptions{Name: name, OnDevice: i == 1, MakeSplit: split})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &recorder{on: func(e trainer.Event) {
+			if e, ok := e.(trainer.Eval); ok {
+				e.Elapsed = 0
+				evals[i] = e
+			}
+		}}
+		var tr *trainer.Trainer
+		if i == 0 {
+			tr = newTrainer(t, d, c, nil, r)
+		} else {
+			tr = newGPUTrainer(t, d, c, trainer.GPU{Device: dev, Mode: zerocopy.Device, BLAS: cudaexec.NoBLAS}, nil, r)
+		}
+		if _, err := tr.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if i == 1 {
+			closeTrainer(t, tr)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if evals[0] != evals[1] || evals[0].Epoch != 1 {
+		t.Errorf("%+v on the CPU, %+v on the emulator", evals[0], evals[1])
+	}
+}
+
 // Every way for features to reach the device gives the same run.
 func TestEmulatedModesAreEqual(t *testing.T) {
 	dev, _ := emulator.Device(t)

@@ -17,11 +17,10 @@ import (
 	"zerogcn/zerocopy"
 )
 
-// gpuEvaluator is inference on a GPU, exact or sampled. Exactly, each layer but
-// the last is computed for all nodes, chunk by chunk, into a matrix that the next
-// layer's chunks read; the last layer is computed for the nodes asked for. The
-// matrices are in GPU memory, or in page-locked host memory where they do not
-// fit.
+// gpuEvaluator is inference on a GPU, exact or sampled. Exactly, each layer is
+// computed, chunk by chunk, for all nodes that the next one needs, into a matrix
+// that the next layer's chunks read. The matrices are in GPU memory, or in
+// page-locked host memory where they do not fit.
 type gpuEvaluator struct {
 	data     *Data
 	parts    evalParts
@@ -35,15 +34,20 @@ type gpuEvaluator struct {
 	exact    bool
 	chunk    int
 
-	x       *cuda.Buffer // gathered rows of a chunk
-	hidden  [2]hiddenMatrix
-	class   *cuda.Buffer // int32 per node asked for
-	part    *cuda.Buffer // int32 likewise
-	counts  *cuda.Buffer // int64 [3][2]
-	allRows []int32      // 0, 1, 2, …: the targets of hidden layers
+	// Of exact inference: the targets of each layer, and, for each hidden layer
+	// that is not computed for all nodes, the row of each node in its matrix.
+	targets [][]int32
+	rowOf   []*cuda.Buffer
+
+	x      *cuda.Buffer // gathered rows of a chunk
+	ids    *cuda.Buffer // their rows in the matrix that is read
+	hidden [2]hiddenMatrix
+	class  *cuda.Buffer // int32 per node asked for
+	part   *cuda.Buffer // int32 likewise
+	counts *cuda.Buffer // int64 [3][2]
 }
 
-// hiddenMatrix is one row per node of a layer's output.
+// hiddenMatrix is one row per target of a layer.
 type hiddenMatrix struct {
 	device *cuda.Buffer
 	host   *cuda.HostBuffer
@@ -79,6 +83,11 @@ func newGPUEvaluator(ctx context.Context, e *gpuSetup, d *Data, parts evalParts)
 	if err != nil {
 		return v, err
 	}
+	if v.exact {
+		if err = v.findTargets(ctx, c.Model.Layers); err != nil {
+			return v, err
+		}
+	}
 	if v.batch, err = v.sampler.NewBatch(v.chunk); err != nil {
 		return v, fmt.Errorf("evaluate: %w", err)
 	}
@@ -99,6 +108,41 @@ func newGPUEvaluator(ctx context.Context, e *gpuSetup, d *Data, parts evalParts)
 	}
 	v.counts, err = v.dev.Alloc(cuda.Workspace, 8*3*2)
 	return v, err
+}
+
+// findTargets lists the nodes that each layer is computed for. A hidden layer that
+// nearly all nodes need is computed for all, which saves looking up rows.
+func (v *gpuEvaluator) findTargets(ctx context.Context, layers int) (err error) {
+	n := v.data.NumNodes
+	v.targets, v.rowOf = make([][]int32, layers), make([]*cuda.Buffer, layers)
+	v.targets[layers-1] = v.parts.nodes
+	for l := layers - 2; l >= 0; l-- {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		need := neighbourhood(v.data.Graph, v.targets[l+1])
+		if len(need) > n-n/10 {
+			need = make([]int32, n)
+			for i := range need {
+				need[i] = int32(i)
+			}
+		}
+		v.targets[l] = need
+		if len(need) == n {
+			continue
+		}
+		rows := make([]int32, n)
+		for i := range rows {
+			rows[i] = -1
+		}
+		for r, node := range need {
+			rows[node] = int32(r)
+		}
+		if v.rowOf[l], err = cuda.Place(v.stream, cuda.Topology, rows); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // metrics returns the accuracy of each part.
@@ -160,12 +204,11 @@ func (v *gpuEvaluator) run(ctx context.Context, n *model.Network, use func(lo, h
 	}
 	last := n.Config.Layers - 1
 	for l := range last + 1 {
-		targets := v.parts.nodes
+		targets := v.targets[l]
 		if l < last {
 			if err := v.makeHidden(n, l); err != nil {
 				return err
 			}
-			targets = v.allNodes()
 		}
 		err := v.chunks(ctx, targets, func(lo, hi int) error {
 			in, err := v.input(ctx, n, l, targets[lo:hi])
@@ -205,16 +248,6 @@ func (v *gpuEvaluator) chunks(ctx context.Context, targets []int32, f func(lo, h
 	return nil
 }
 
-func (v *gpuEvaluator) allNodes() []int32 {
-	if v.allRows == nil {
-		v.allRows = make([]int32, v.data.NumNodes)
-		for i := range v.allRows {
-			v.allRows[i] = int32(i)
-		}
-	}
-	return v.allRows
-}
-
 // input samples around the targets and gathers the rows that layer l reads, or
 // those of the features for l = -1, which stands for all layers at once.
 func (v *gpuEvaluator) input(ctx context.Context, n *model.Network, l int, targets []int32) (*model.Input, error) {
@@ -230,31 +263,56 @@ func (v *gpuEvaluator) input(ctx context.Context, n *model.Network, l int, targe
 	}
 	width, _ := n.LayerWidths(max(0, l))
 	rows := v.batch.NumNodes
-	need := 4 * int64(rows) * int64(width)
-	if v.x == nil || v.x.Len() < need {
-		if v.x != nil {
-			if err := v.x.CloseAfter(v.stream); err != nil {
-				return nil, err
-			}
-		}
-		var err error
-		if v.x, err = v.dev.Alloc(cuda.Activations, need+need/8); err != nil {
-			return nil, fmt.Errorf("%d rows of %d values: %w", rows, width, err)
-		}
+	if err := v.makeRoom(&v.x, cuda.Activations, 4*int64(rows)*int64(width)); err != nil {
+		return nil, fmt.Errorf("%d rows of %d values: %w", rows, width, err)
 	}
 	in.X = op.Value{Rows: rows, Cols: width, Dev: uintptr(v.x.Ptr())}
 	if l <= 0 {
 		return in, v.features.Gatherer.Enqueue(ctx, v.stream, zerocopy.Batch{N: rows, IDs: v.batch.Nodes, Dst: v.x.Ptr()})
 	}
-	h := op.Value{Rows: v.data.NumNodes, Cols: width, Dev: uintptr(v.hidden[(l-1)%2].at)}
-	return in, v.backend.GatherRows(&in.X, &h, v.batch.Nodes)
+	h := op.Value{Rows: len(v.targets[l-1]), Cols: width, Dev: uintptr(v.hidden[(l-1)%2].at)}
+	ids, err := v.hiddenRows(l-1, rows)
+	if err != nil {
+		return nil, err
+	}
+	return in, v.backend.GatherRows(&in.X, &h, ids)
+}
+
+// hiddenRows returns where the batch's nodes are in the matrix of hidden layer l.
+func (v *gpuEvaluator) hiddenRows(l, n int) (cuda.DevicePtr, error) {
+	if v.rowOf[l] == nil {
+		return v.batch.Nodes, nil
+	}
+	if err := v.makeRoom(&v.ids, cuda.Indices, 4*int64(n)); err != nil {
+		return 0, err
+	}
+	// Gathering moves four bytes a value, whatever they mean.
+	rows := op.Value{Rows: v.data.NumNodes, Cols: 1, Dev: uintptr(v.rowOf[l].Ptr())}
+	out := op.Value{Rows: n, Cols: 1, Dev: uintptr(v.ids.Ptr())}
+	return v.ids.Ptr(), v.backend.GatherRows(&out, &rows, v.batch.Nodes)
+}
+
+// makeRoom replaces a buffer that is too small by a larger one, with some to
+// spare since chunks vary in size.
+func (v *gpuEvaluator) makeRoom(b **cuda.Buffer, p cuda.Purpose, need int64) error {
+	if *b != nil && (*b).Len() >= need {
+		return nil
+	}
+	if *b != nil {
+		if err := (*b).CloseAfter(v.stream); err != nil {
+			return err
+		}
+	}
+	var err error
+	*b, err = v.dev.Alloc(p, need+need/8)
+	return err
 }
 
 // makeHidden finds room for the output of a hidden layer.
 func (v *gpuEvaluator) makeHidden(n *model.Network, l int) error {
 	_, width := n.LayerWidths(l)
 	h := &v.hidden[l%2]
-	need := 4 * int64(width) * int64(v.data.NumNodes)
+	need := 4 * int64(width) * int64(len(v.targets[l]))
 	if h.bytes >= need {
 		return nil
 	}
@@ -271,8 +329,8 @@ func (v *gpuEvaluator) makeHidden(n *model.Network, l int) error {
 	}
 	p, herr := v.dev.AllocHost(cuda.Activations, need, cuda.HostOptions{})
 	if herr != nil {
-		return fmt.Errorf("the outputs of a hidden layer for all %d nodes take %.1f GB, which fit neither the GPU nor host memory: evaluate with -eval-fanouts: %w",
-			v.data.NumNodes, float64(need)/1e9, errors.Join(err, herr))
+		return fmt.Errorf("the outputs of hidden layer %d for %d nodes take %.1f GB, which fit neither the GPU nor host memory: evaluate with -eval-fanouts: %w",
+			l, len(v.targets[l]), float64(need)/1e9, errors.Join(err, herr))
 	}
 	*h = hiddenMatrix{host: p, at: p.Ptr(), bytes: need}
 	return nil
@@ -299,7 +357,7 @@ func (v *gpuEvaluator) close() error {
 	if v.sampler != nil {
 		errs = append(errs, v.sampler.Close())
 	}
-	for _, b := range []*cuda.Buffer{v.x, v.class, v.part, v.counts} {
+	for _, b := range append(v.rowOf, v.x, v.ids, v.class, v.part, v.counts) {
 		if b != nil {
 			errs = append(errs, b.Close())
 		}
