@@ -14,7 +14,8 @@ import (
 
 // An edge list is text with an edge a line (see edgeText): one file, or a folder
 // with features.csv and labels.csv beside it, a row per node, and train_idx.csv,
-// valid_idx.csv, test_idx.csv, a node per line. A third column of the edges is
+// valid_idx.csv, test_idx.csv, a node per line, or split_0.pt, split_1.pt, …, each
+// a dict of tensors saved by PyTorch. Text may be packed with gzip or zstd. A third column of the edges is
 // their weight if it is the last and has no header or one that says weight.
 //
 // Nodes are the rows of the features or labels, else numbers up to the largest.
@@ -161,7 +162,7 @@ func readNodeLists(ctx context.Context, s *Source, d *Dataset, n int) error {
 		names[i] = firstOf(s, listFiles[i])
 	}
 	if names == [3]string{} {
-		return nil
+		return readTorchSplits(s, d, n)
 	}
 	for i, to := range []*[]int32{&sp.Train, &sp.Valid, &sp.Test} {
 		if names[i] == "" {

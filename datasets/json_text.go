@@ -211,6 +211,12 @@ func jsonMembers(obj []byte, f func(name, v []byte) error) error {
 func jsonInts(out []int64, arr []byte) (all []int64, bad []byte) {
 	b := arr[1 : len(arr)-1]
 	for {
+		for len(b) > 2 && b[1] == ',' && b[0]-'0' <= 9 { // 0, 1, …: most of a list of labels
+			out = append(out, int64(b[0]-'0'))
+			if b = b[2:]; b[0] == ' ' {
+				b = b[1:]
+			}
+		}
 		b = jsonSpace(b)
 		if len(b) == 0 {
 			return out, nil
@@ -236,6 +242,15 @@ func jsonInts(out []int64, arr []byte) (all []int64, bad []byte) {
 
 // jsonInt reads a whole number, or a boolean.
 func jsonInt(v []byte) (int64, bool) {
+	n := int64(0)
+	for i, c := range v {
+		if c -= '0'; c > 9 || i == 18 {
+			break
+		}
+		if n = n*10 + int64(c); i == len(v)-1 {
+			return n, true
+		}
+	}
 	switch {
 	case bytes.Equal(v, []byte("true")):
 		return 1, true

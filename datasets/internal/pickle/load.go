@@ -187,6 +187,10 @@ func (m *machine) step(op byte) error {
 		return m.memory(op)
 	case 'c', 0x93, 'R', 0x81, 'b':
 		return m.objects(op)
+	case 'Q': // BINPERSID
+		id, err := m.pop()
+		m.push(Persistent{id})
+		return err
 	case '0': // POP
 		if n := len(m.marks); n > 0 && m.marks[n-1] == len(m.stack)-1 {
 			m.marks = m.marks[:n-1]

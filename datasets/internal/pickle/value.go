@@ -3,7 +3,7 @@ package pickle
 import "fmt"
 
 // Value is nil, bool, int64, float64, Bytes, string (unicode), *List, *Dict,
-// Tuple, Global or *Object.
+// Tuple, Global, *Object or Persistent.
 type Value any
 
 // Bytes is a byte string: str of Python 2, bytes of Python 3. It aliases the
@@ -46,6 +46,10 @@ type Object struct {
 	Dict     Dict
 }
 
+// Persistent is a reference to something outside of the pickle, by an id whose
+// meaning is the caller's to know: PyTorch refers to storages so.
+type Persistent struct{ ID Value }
+
 // Text returns a string of either kind.
 func Text(v Value) (string, bool) {
 	switch s := v.(type) {
@@ -80,6 +84,8 @@ func describe(v Value) string {
 		return "the name " + v.String()
 	case *Object:
 		return "an object of " + v.Callable.String()
+	case Persistent:
+		return "a reference"
 	case mark:
 		return "a mark"
 	}
