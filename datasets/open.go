@@ -43,6 +43,7 @@ var formats = []Format{
 	graphSAINTFormat,
 	redditFormat,
 	matlabFormat,
+	matrixMarketFormat,
 	npyFormat,
 	npzFormat,
 	edgeListFormat,
