@@ -180,8 +180,12 @@ func inferLabelled(_ Attr, in []*Value) (int, int, error) {
 }
 
 func inferMultiLabelled(a Attr, in []*Value) (int, int, error) {
-	if l := in[1].Labels; l.DevClass == 0 && len(l.Multi) != in[0].Len() {
-		return 0, 0, fmt.Errorf("%d labels for %d rows of %d", len(l.Multi), in[0].Rows, in[0].Cols)
+	l := in[1].Labels
+	if l.DevMulti != 0 && l.NumRows == in[0].Rows && l.Stride >= in[0].Cols {
+		return in[0].Rows, in[0].Cols, nil
+	}
+	if l.DevMulti != 0 || len(l.Multi) != in[0].Len() {
+		return 0, 0, fmt.Errorf("labels of %d rows for %d rows of %d", l.Len(), in[0].Rows, in[0].Cols)
 	}
 	return in[0].Rows, in[0].Cols, nil
 }

@@ -47,6 +47,10 @@ type Labels struct {
 	// place of Class. Norm must then be given.
 	DevClass uintptr
 	NumRows  int
+	// DevMulti, if not 0, is the device address of NumRows rows of labels, Stride
+	// bytes each, in place of Multi. Norm must then be given.
+	DevMulti uintptr
+	Stride   int
 	// Norm divides the summed loss: the number of labelled items (of known labels,
 	// with Multi) in the global batch, which may span several ranks. 0 means those
 	// of this batch.
@@ -55,7 +59,7 @@ type Labels struct {
 
 // Len returns the number of rows.
 func (l *Labels) Len() int {
-	if l.DevClass != 0 {
+	if l.DevClass != 0 || l.DevMulti != 0 {
 		return l.NumRows
 	}
 	if l.Multi != nil {

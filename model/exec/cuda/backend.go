@@ -140,8 +140,10 @@ func (b *Backend) Kernel(o *op.Op) (exec.Kernel, error) {
 		return newSoftmaxGrad(b)
 	case op.SparseLinear, op.SparseLinearGrad:
 		return nil, fmt.Errorf("%w: features must be dense on a GPU", exec.ErrUnsupported)
-	case op.SigmoidBCE, op.SigmoidBCEGrad:
-		return nil, fmt.Errorf("%w: losses of several labels a node run on the CPU", exec.ErrUnsupported)
+	case op.SigmoidBCE:
+		return newSigmoidLoss(b)
+	case op.SigmoidBCEGrad:
+		return newSigmoidGrad(b)
 	}
 	return nil, fmt.Errorf("no kernel for %v on a GPU", o)
 }

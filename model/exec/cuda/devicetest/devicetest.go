@@ -81,6 +81,9 @@ func Labels(t testing.TB, s *cuda.Stream, l *op.Labels) *op.Labels {
 	if n == 0 {
 		n = 1
 	}
+	if l.Multi != nil {
+		return &op.Labels{DevMulti: place(t, s, l.Multi), Stride: l.Width, NumRows: l.Len(), Norm: n}
+	}
 	return &op.Labels{DevClass: place(t, s, l.Class), NumRows: len(l.Class), Norm: n}
 }
 
