@@ -53,10 +53,16 @@ type narrowedRows struct {
 }
 
 func (r narrowedRows) readRows(lo, hi int, dst []byte) error {
+	_, err := r.narrow(context.Background(), lo, hi, dst)
+	return err
+}
+
+// narrow reads rows and returns what they were before.
+func (r narrowedRows) narrow(ctx context.Context, lo, hi int, dst []byte) ([]float32, error) {
 	dim, size := r.f.Dim, r.t.Size()
 	x := make([]float32, (hi-lo)*dim)
-	if err := r.f.Float32Rows(context.Background(), lo, hi, x); err != nil {
-		return err
+	if err := r.f.Float32Rows(ctx, lo, hi, x); err != nil {
+		return nil, err
 	}
 	for i := range hi - lo {
 		row := x[i*dim : (i+1)*dim]
@@ -66,9 +72,9 @@ func (r narrowedRows) readRows(lo, hi int, dst []byte) error {
 		}
 		for c, v := range row {
 			if math.Abs(float64(v)) >= 65520 { // rounds to infinity
-				return usageErrorf("%s: row %d, column %d is %v, too large for float16 (65504 at most): use bf16", r.f.name, lo+i, c, v)
+				return nil, usageErrorf("%s: row %d, column %d is %v, too large for float16 (65504 at most): use bf16", r.f.name, lo+i, c, v)
 			}
 		}
 	}
-	return nil
+	return x, nil
 }

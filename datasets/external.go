@@ -72,7 +72,11 @@ func builderBytes(b graph.Builder, edges int64) int64 {
 // scratchFile opens a temporary file that has no name, so that nothing of it
 // is left however the process ends.
 func scratchFile(dir string) (*os.File, error) {
-	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	open := func() (int, error) { return unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600) }
+	fd, err := open()
+	if err == unix.ENOENT && os.MkdirAll(dir, 0o777) == nil { // the output's folder, which is not there yet
+		fd, err = open()
+	}
 	if err == nil {
 		return os.NewFile(uintptr(fd), filepath.Join(dir, "(temporary file)")), nil
 	}

@@ -76,7 +76,7 @@ func buildExternal(ctx context.Context, b graph.Builder, src graph.EdgeSource, s
 		}
 	}()
 	top := x.newBucket(0, x.keyBits)
-	parts, err := x.split(top, func(yield func(keys []uint64, weights []float32) error) error { return x.read(src, yield) })
+	parts, err := x.split(top, bucketBits, func(yield func(keys []uint64, weights []float32) error) error { return x.read(src, yield) })
 	if err != nil {
 		return nil, nil, errors.Join(err, closeBuckets(parts))
 	}
@@ -231,10 +231,11 @@ func closeBuckets(parts []*bucket) error {
 	return errors.Join(errs...)
 }
 
-// split deals the keys that each yields, all of them in p's range, to the buckets of
-// that range. The buckets are returned in any case, for the caller to close.
-func (x *externalBuilder) split(p *bucket, each func(yield func(keys []uint64, weights []float32) error) error) ([]*bucket, error) {
-	shift := p.span - min(p.span, bucketBits)
+// split deals the keys that each yields, all of them in p's range, to 2^digit
+// buckets of that range. The buckets are returned in any case, for the caller to
+// close.
+func (x *externalBuilder) split(p *bucket, digit uint, each func(yield func(keys []uint64, weights []float32) error) error) ([]*bucket, error) {
+	shift := p.span - min(p.span, digit)
 	parts := make([]*bucket, 1<<(p.span-shift))
 	for i := range parts {
 		parts[i] = x.newBucket(p.lo+uint64(i)<<shift, shift)
@@ -353,7 +354,9 @@ func (x *externalBuilder) place(parts []*bucket) (err error) {
 			if err := flush(); err != nil {
 				return err
 			}
-			finer, err := x.split(p, func(yield func([]uint64, []float32) error) error { return p.segments(x.ctx, yield) })
+			// To a quarter of what fits, as keys are seldom spread evenly.
+			digit := min(bucketBits, uint(bits.Len64(uint64(n/max(half/8, 1)))))
+			finer, err := x.split(p, digit, func(yield func([]uint64, []float32) error) error { return p.segments(x.ctx, yield) })
 			if err != nil {
 				return errors.Join(err, closeBuckets(finer))
 			}

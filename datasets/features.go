@@ -3,6 +3,7 @@ package datasets
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"zerogcn/dtype"
 	"zerogcn/sparse"
@@ -25,6 +26,8 @@ type Features struct {
 	file   rowReader
 	path   string
 	offset int64
+
+	narrowing atomic.Pointer[Narrowing] // set by Write
 }
 
 // rowReader reads rows [lo, hi) of a table as little-endian row-major bytes.

@@ -35,7 +35,7 @@ func Write(ctx context.Context, dir string, d *Dataset, w par.Workers) error {
 		return err
 	}
 	return atomicfile.WriteDir(dir, func(temp string) error {
-		fw := folderWriter{ctx: ctx, dir: temp, w: w}
+		fw := folderWriter{ctx: ctx, dir: temp, w: w, memory: d.spill.memory}
 		return fw.write(d)
 	})
 }
@@ -44,6 +44,8 @@ type folderWriter struct {
 	ctx context.Context
 	dir string
 	w   par.Workers
+	// memory is the bound of the set (Options.Memory), 0 for none.
+	memory int64
 }
 
 func (fw *folderWriter) write(d *Dataset) error {
@@ -157,18 +159,31 @@ func (fw *folderWriter) features(f *Features) error {
 		// or converted as they are read take more time than the disk.
 		rb := f.RowBytes()
 		tile := max(1, (1<<20)/rb)
-		slab := 32 * tile
+		tiles := 32
+		if fw.memory > 0 {
+			tiles = int(min(32, max(1, fw.memory/4/int64(tile*rb))))
+		}
+		slab := tiles * tile
 		buf := make([]byte, min(slab, f.Rows)*rb)
+		var total loss
+		losses := make([]loss, tiles)
 		for first := 0; first < f.Rows; first += slab {
 			n := min(slab, f.Rows-first)
-			if err := eachTile(fw.ctx, fw.w, n, tile, func(lo, hi int) error {
-				return f.ReadRows(fw.ctx, first+lo, first+hi, buf[lo*rb:hi*rb])
+			if err := eachTile(fw.ctx, fw.w, n, tile, func(lo, hi int) (err error) {
+				losses[lo/tile], err = f.readMeasured(fw.ctx, first+lo, first+hi, buf[lo*rb:hi*rb])
+				return err
 			}); err != nil {
 				return err
+			}
+			for _, l := range losses[:par.Tiles(n, tile)] {
+				total.add(l)
 			}
 			if _, err := nw.Write(buf[:n*rb]); err != nil {
 				return err
 			}
+		}
+		if total.values > 0 {
+			f.narrowing.Store(total.narrowing())
 		}
 		return nw.Close()
 	})

@@ -123,7 +123,9 @@ func Reorder(ctx context.Context, d *Dataset, order []int32, how Order, w par.Wo
 		return fail(err)
 	}
 	t.graphKnown = true
-	t.Features = reorderedFeatures(d.Features, order)
+	if t.Features, err = d.spill.reorder(ctx, t, d.Features, order, to, w); err != nil {
+		return fail(err)
+	}
 	if d.Labels != nil {
 		if t.Labels, err = d.Labels.pick(order); err != nil {
 			return fail(err)

@@ -2,6 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
 
 	"zerogcn/datasets"
 	"zerogcn/dtype"
@@ -22,18 +26,22 @@ type conversion struct {
 	makeSplit    string
 	splitSeed    uint64
 	fanouts      cli.Fanouts
+	memory       cli.Size // 0: no bound
 }
 
-const asIs = "as-is"
+const (
+	asIs    = "as-is"
+	noOrder = "none"
+)
 
 func convert(ctx context.Context, args []string) error {
-	c := conversion{dtype: asIs, order: asIs, selfLoops: "keep", fanouts: cli.Fanouts{15, 10, 5}}
+	c := conversion{dtype: asIs, order: noOrder, selfLoops: "keep", fanouts: cli.Fanouts{15, 10, 5}}
 	fs := cli.NewFlags("dataset convert", "Write a set of any format as a native folder, changed on the way if asked.")
 	c.source.define(fs)
 	c.target.define(fs)
 	fs.Group("Changes")
 	fs.Var(cli.Choice(&c.dtype, asIs, "float32", "float16", "bf16", "int8"), "dtype", "storage type of the features")
-	fs.Var(cli.Choice(&c.order, asIs, "degree", "access"), "order", "number the nodes by out-degree, or by accesses of a sampled epoch: hot rows first")
+	fs.Var(cli.Choice(&c.order, noOrder, "degree", "access"), "order", "number the nodes by out-degree, or by accesses of a sampled epoch: hot rows first")
 	fs.Var(cli.FanoutList(&c.fanouts), "fanouts", "fan-outs of the epoch that -order access samples")
 	fs.Var(cli.Bool(&c.symmetrize), "symmetrize", "add the reverse of every edge, and keep each once")
 	fs.Var(cli.Choice(&c.selfLoops, "keep", "remove", "add"), "self-loops", "what to do with edges from a node to itself")
@@ -41,24 +49,53 @@ func convert(ctx context.Context, args []string) error {
 	fs.Var(cli.String(&c.makeSplit), "make-split", "make a split such as random:0.6,0.2,0.2, in place of given ones")
 	fs.Var(cli.Seed(&c.splitSeed), "split-seed", "seed of the split that -make-split makes")
 	c.defineWorkers(fs)
+	fs.Var(cli.MemorySize(&c.memory), "memory", "bound on edges and rows held in memory, such as 4GiB; the rest goes to temporary files beside -out. 0: no bound. The result does not depend on it")
+	fs.Check(c.checkMemory, "memory")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	d, err := c.open(ctx)
+	if c.memory.Bytes > 0 {
+		// Garbage counts too.
+		debug.SetMemoryLimit(c.memory.Bytes + c.memory.Bytes/4)
+	}
+	d, err := datasets.Open(ctx, c.name, c.options())
 	if err != nil {
 		return err
 	}
 	// Each change takes over the files of the set before.
 	defer func() { d.Close() }()
 	warn(d)
-	for _, change := range []func(context.Context, *datasets.Dataset) (*datasets.Dataset, error){c.split, c.graph, c.features, c.number} {
+	for _, change := range []func(context.Context, *datasets.Dataset) (*datasets.Dataset, error){c.split, c.graph, c.number, c.features} {
 		next, err := change(ctx, d)
 		if err != nil {
 			return err
 		}
 		d = next
 	}
-	return c.write(ctx, d, c.pool())
+	if err := c.write(ctx, d, c.pool()); err != nil {
+		return err
+	}
+	if n, ok := d.Features.Narrowing(); ok {
+		fmt.Fprintf(os.Stderr, "%s: features as %s: %v\n", c.out, d.FeatureType, n)
+	}
+	return nil
+}
+
+// options are those of source, with the bound on memory.
+func (c *conversion) options() datasets.Options {
+	o := c.source.options()
+	o.Memory, o.Scratch = c.memory.Bytes, filepath.Dir(c.out)
+	return o
+}
+
+func (c *conversion) checkMemory() error {
+	if c.memory.Auto || c.memory.Percent > 0 {
+		return usage.Errorf("%s: want a size such as 4GiB", c.memory)
+	}
+	if b := c.memory.Bytes; b != 0 && b < datasets.MinMemory {
+		return usage.Errorf("%s is too little to work in: want %s or more", c.memory, cli.Size{Bytes: datasets.MinMemory})
+	}
+	return nil
 }
 
 func (c *conversion) pool() par.Workers { return par.Workers(c.workers) }
