@@ -56,9 +56,6 @@ type Data struct {
 	Features *loader.Features
 }
 
-// ErrNeedsCPU marks what a GPU cannot be used for yet.
-var ErrNeedsCPU = errors.New("run it on the CPU")
-
 // OpenData opens and transforms a dataset, checks its graph, and opens its
 // features. Notes are decisions and warnings worth a line of log.
 func OpenData(ctx context.Context, o DataOptions) (d *Data, notes []Note, err error) {
@@ -118,9 +115,6 @@ func OpenData(ctx context.Context, o DataOptions) (d *Data, notes []Note, err er
 	}
 	if !ds.Labels.HasClass() && !ds.Labels.HasMulti() {
 		return nil, notes, usage.Errorf("dataset %s: task %s is not trainable yet, only sets with classes or several labels a node are", ds.Name, ds.Task)
-	}
-	if ds.Labels.HasMulti() && o.OnDevice {
-		return nil, notes, usage.Errorf("dataset %s has several labels a node: %w, with -gpus 0", ds.Name, ErrNeedsCPU)
 	}
 	if o.OnDevice {
 		return &Data{Dataset: ds, Options: o}, notes, nil

@@ -51,6 +51,39 @@ type gpuSetup struct {
 	stream   *cuda.Stream
 	csr      *gpusample.CSR
 	features *gpuloader.Features
+	multi    multiLabels // empty in sets with one class a node
+}
+
+// multiLabels are several labels a node in GPU memory, a byte each; rows are padded
+// to whole words, so that they are gathered like features.
+type multiLabels struct {
+	stride int
+	table  *cuda.Buffer
+}
+
+// newMultiLabels places the labels of the given nodes; nil stands for all.
+func newMultiLabels(s *cuda.Stream, l *datasets.Labels, nodes []int32) (multiLabels, error) {
+	n, w := len(nodes), l.Width()
+	if nodes == nil {
+		n = l.Len()
+	}
+	m := multiLabels{stride: (w + 3) / 4 * 4}
+	tight := make([]uint8, n*w)
+	if err := l.Multi(tight, nodes); err != nil {
+		return m, err
+	}
+	padded := make([]uint8, n*m.stride)
+	for i := range n {
+		copy(padded[i*m.stride:], tight[i*w:(i+1)*w])
+	}
+	var err error
+	m.table, err = cuda.Place(s, cuda.Topology, padded)
+	return m, err
+}
+
+// value returns rows of labels as a matrix of words.
+func (m multiLabels) value(at cuda.DevicePtr, rows int) op.Value {
+	return op.Value{Rows: rows, Cols: m.stride / 4, Dev: uintptr(at)}
 }
 
 // gpuEngine trains on one GPU: sampling, gathering and computing on three streams.
@@ -60,6 +93,8 @@ type gpuEngine struct {
 	loader *gpuloader.Loader
 	eval   *gpuEvaluator
 	losses *cuda.HostBuffer // one float32 per step in flight
+	labels *cuda.Buffer     // of a batch's seeds, where nodes have several
+	nodes  int
 	ring   []*pendingStep
 	joules float64 // the counter at the start
 	peak   int64
@@ -175,6 +210,19 @@ func newGPUEngine(ctx context.Context, d *Data, split datasets.Split, c *Config,
 	if err != nil {
 		return nil, usage.Wrap(err)
 	}
+	if d.Labels.HasMulti() {
+		if e.multi, err = newMultiLabels(e.stream, d.Labels, nil); err != nil {
+			return nil, usage.Wrap(err)
+		}
+		size := len(split.Train)
+		if c.Batch > 0 {
+			size = min(size, c.Batch)
+		}
+		e.nodes = d.NumNodes
+		if e.labels, err = g.Device.Alloc(cuda.Indices, int64(size)*int64(e.multi.stride)); err != nil {
+			return nil, err
+		}
+	}
 	parts, err := newEvalParts(d, split)
 	if err != nil {
 		return nil, usage.Wrap(err)
@@ -285,10 +333,18 @@ func (e *gpuEngine) enqueue(b *gpuloader.Batch, rate float64, s *pendingStep) er
 	if err := s.start.Record(e.stream); err != nil {
 		return err
 	}
+	labels := &op.Labels{DevClass: uintptr(b.Class), NumRows: b.NumSeeds, Norm: float64(max(1, b.GlobalLabelled))}
+	if e.labels != nil {
+		all, mine := e.multi.value(e.multi.table.Ptr(), e.nodes), e.multi.value(e.labels.Ptr(), b.NumSeeds)
+		if err := e.backend.GatherRows(&mine, &all, b.Nodes); err != nil {
+			return err
+		}
+		labels.DevMulti, labels.Stride = mine.Dev, e.multi.stride
+	}
 	in := model.Input{
 		X:      op.Value{Rows: b.NumNodes, Cols: b.Width, Dev: uintptr(b.X)},
 		Blocks: b.Blocks,
-		Labels: &op.Labels{DevClass: uintptr(b.Class), NumRows: b.NumSeeds, Norm: float64(max(1, b.GlobalLabelled))},
+		Labels: labels,
 		Key:    op.Key{Seed: e.config.Seed, Step: b.Step, DevRows: uintptr(b.Nodes), NumRows: b.NumNodes},
 	}
 	p := e.net.Params
@@ -388,6 +444,11 @@ func (e *gpuEngine) close() error {
 	}
 	if e.losses != nil {
 		errs = append(errs, e.losses.Close())
+	}
+	for _, b := range []*cuda.Buffer{e.labels, e.multi.table} {
+		if b != nil {
+			errs = append(errs, b.Close())
+		}
 	}
 	if e.opt != nil {
 		errs = append(errs, e.opt.Close())

@@ -42,7 +42,8 @@ type gpuEvaluator struct {
 	x      *cuda.Buffer // gathered rows of a chunk
 	ids    *cuda.Buffer // their rows in the matrix that is read
 	hidden [2]hiddenMatrix
-	class  *cuda.Buffer // int32 per node asked for
+	class  *cuda.Buffer // int32 per node asked for; nil where nodes have several labels
+	multi  multiLabels  // of the nodes asked for, in those sets
 	part   *cuda.Buffer // int32 likewise
 	counts *cuda.Buffer // int64 [3][2]
 }
@@ -100,7 +101,12 @@ func newGPUEvaluator(ctx context.Context, e *gpuSetup, d *Data, parts evalParts)
 			part[r] = int32(p)
 		}
 	}
-	if v.class, err = cuda.Place(e.stream, cuda.Topology, parts.classes); err != nil {
+	if parts.multi != nil {
+		v.multi, err = newMultiLabels(e.stream, d.Labels, parts.nodes)
+	} else {
+		v.class, err = cuda.Place(e.stream, cuda.Topology, parts.classes)
+	}
+	if err != nil {
 		return v, err
 	}
 	if v.part, err = cuda.Place(e.stream, cuda.Topology, part); err != nil {
@@ -145,13 +151,17 @@ func (v *gpuEvaluator) findTargets(ctx context.Context, layers int) (err error) 
 	return nil
 }
 
-// metrics returns the accuracy of each part.
+// metrics returns the metric of each part.
 func (v *gpuEvaluator) metrics(ctx context.Context, n *model.Network) (m [3]float64, err error) {
 	if err := v.stream.Set8(v.counts.Ptr(), 0, 8*3*2); err != nil {
 		return m, err
 	}
 	err = v.run(ctx, n, func(lo, hi int, out *op.Value) error {
 		at := func(b *cuda.Buffer) cuda.DevicePtr { return b.Ptr() + cuda.DevicePtr(4*lo) }
+		if v.class == nil {
+			return v.backend.CountLabels(out, cudaexec.LabelCounts{Labels: v.multi.table.Ptr() + cuda.DevicePtr(lo*v.multi.stride),
+				Stride: v.multi.stride, Part: at(v.part), Num: 3, Counts: v.counts.Ptr()})
+		}
 		return v.backend.CountCorrect(out, cudaexec.Parts{Class: at(v.class), Part: at(v.part), Num: 3, Counts: v.counts.Ptr()})
 	})
 	if err != nil {
@@ -162,8 +172,13 @@ func (v *gpuEvaluator) metrics(ctx context.Context, n *model.Network) (m [3]floa
 		return m, err
 	}
 	for i := range m {
-		if total := counts[2*i+1]; total > 0 {
-			m[i] = float64(counts[2*i]) / float64(total)
+		right, other := counts[2*i], counts[2*i+1]
+		switch {
+		case right == 0:
+		case v.class == nil: // F1, from right and wrong labels
+			m[i] = 2 * float64(right) / float64(2*right+other)
+		default: // accuracy, from right and all nodes
+			m[i] = float64(right) / float64(other)
 		}
 	}
 	return m, nil
@@ -357,7 +372,7 @@ func (v *gpuEvaluator) close() error {
 	if v.sampler != nil {
 		errs = append(errs, v.sampler.Close())
 	}
-	for _, b := range append(v.rowOf, v.x, v.ids, v.class, v.part, v.counts) {
+	for _, b := range append(v.rowOf, v.x, v.ids, v.class, v.multi.table, v.part, v.counts) {
 		if b != nil {
 			errs = append(errs, b.Close())
 		}

@@ -1,17 +1,21 @@
 package trainer_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"testing"
 
 	"zerogcn/checkpoints"
+	"zerogcn/cuda/cudatest/emulator"
 	"zerogcn/datasets"
 	"zerogcn/graph"
 	"zerogcn/model"
 	"zerogcn/model/exec/cpu"
+	cudaexec "zerogcn/model/exec/cuda"
 	"zerogcn/model/metric"
 	"zerogcn/trainer"
+	"zerogcn/zerocopy"
 )
 
 // multilabelFolder writes a set whose nodes have three labels, the signs of three
@@ -94,5 +98,52 @@ func TestMultiLabel(t *testing.T) {
 	}
 	if got.Metric != sum.Metric || got.Test != sum.Test || got.Valid != sum.Valid {
 		t.Errorf("evaluate has %+v, training had %+v", got, sum)
+	}
+}
+
+// On the emulator the losses and metrics are the CPU's.
+func TestEmulatedMultiLabel(t *testing.T) {
+	dev, _ := emulator.Device(t)
+	path := multilabelFolder(t)
+	c := trainer.Config{Model: model.Config{Arch: model.SAGE, Hidden: 8, Layers: 2}, Fanouts: []int{3, 3}, Batch: 70, Epochs: 2, LR: 0.02}
+	var losses [2][]float64
+	var last [2]trainer.Eval
+	for i := range losses {
+		d, _, err := trainer.OpenData(t.Context(), trainer.DataOptions{Name: path, OnDevice: i == 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &recorder{on: func(e trainer.Event) {
+			switch e := e.(type) {
+			case trainer.Step:
+				losses[i] = append(losses[i], e.Loss)
+			case trainer.Eval:
+				e.Elapsed = 0
+				last[i] = e
+			}
+		}}
+		var tr *trainer.Trainer
+		if i == 0 {
+			tr = newTrainer(t, d, c, nil, r)
+		} else {
+			tr = newGPUTrainer(t, d, c, trainer.GPU{Device: dev, Mode: zerocopy.ZeroCopy, BLAS: cudaexec.NoBLAS}, nil, r)
+		}
+		if _, err := tr.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if i == 1 {
+			closeTrainer(t, tr)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(losses[0]) == 0 || len(losses[0]) != len(losses[1]) || last[0] != last[1] {
+		t.Fatalf("%d and %d steps; %+v and %+v", len(losses[0]), len(losses[1]), last[0], last[1])
+	}
+	for i, a := range losses[0] {
+		if b := losses[1][i]; math.Abs(a-b) > 1e-5*a {
+			t.Errorf("step %d: loss %v on the CPU, %v on the emulator", i+1, a, b)
+		}
 	}
 }

@@ -103,7 +103,10 @@ func (s *Scorer) build(ctx context.Context, c *Config, rt Runtime) error {
 			return err
 		}
 		s.gpu, s.net = g, g.net
-		parts := evalParts{nodes: s.nodes, classes: make([]int32, len(s.nodes)), parts: s.parts}
+		parts := evalParts{nodes: s.nodes, parts: s.parts}
+		if err := parts.label(s.data); err != nil {
+			return usage.Wrap(err)
+		}
 		s.eval, err = newGPUEvaluator(ctx, g, s.data, parts)
 		return err
 	}

@@ -81,14 +81,6 @@ func (o *options) prepare(ctx context.Context) (*trainer.Data, *machine, []train
 	d := o.data
 	d.OnDevice = m.gpu != nil
 	data, more, err := trainer.OpenData(ctx, d)
-	if errors.Is(err, trainer.ErrNeedsCPU) && o.gpu.Select.Auto {
-		notes = append(notes, trainer.Note{Text: err.Error()})
-		err = m.gpu.Close()
-		m.gpu, d.OnDevice = nil, false
-		if err == nil {
-			data, more, err = trainer.OpenData(ctx, d)
-		}
-	}
 	if err != nil {
 		return nil, nil, nil, errors.Join(err, m.gpu.Close())
 	}

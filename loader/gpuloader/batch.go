@@ -20,8 +20,9 @@ type Batch struct {
 	Blocks             []*graph.Block // outermost first, with Device set
 	X                  cuda.DevicePtr // float32 [NumNodes × Width], features of Nodes
 	Width              int
-	Class              cuda.DevicePtr // int32 [NumSeeds], -1 for none
-	// GlobalLabelled is the number of labelled seeds of the global batch.
+	Class              cuda.DevicePtr // int32 [NumSeeds], -1 for none; 0 in sets with several labels a node
+	// GlobalLabelled is the number of labelled seeds, or of known labels, of the
+	// global batch.
 	GlobalLabelled int
 
 	Timing *Timing

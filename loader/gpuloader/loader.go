@@ -26,9 +26,9 @@ type Loader struct {
 	features *Features
 	sampler  *gpusample.Sampler
 	epochs   *gpusample.Epochs
-	labels   *cuda.Buffer // int32 per node
-	labelled []int        // labelled seeds of each global batch of the current epoch
-	class    []int32      // of all nodes, on the host
+	labels   *cuda.Buffer // int32 per node; nil in sets with several labels a node
+	labelled []int        // labelled seeds, or known labels, of each global batch of the epoch
+	known    []int32      // the number of known labels of each node
 	seeds    []int32
 	fixed    bool
 
@@ -61,8 +61,8 @@ func New(ctx context.Context, csr *gpusample.CSR, ds *datasets.Dataset, features
 		return nil, fmt.Errorf("loader: batch size %d, depth %d, world %d: must not be negative", o.BatchSize, o.Depth, o.World)
 	case o.BatchSize == 0 && o.World > 1:
 		return nil, errors.New("loader: a full batch cannot be divided among ranks")
-	case !ds.Labels.HasClass():
-		return nil, errors.New("loader: only labels of one class per node are taken to the GPU")
+	case !ds.Labels.HasClass() && !ds.Labels.HasMulti():
+		return nil, errors.New("loader: only classes and several labels a node are taken to the GPU")
 	}
 	dev := csr.Device()
 	l = &Loader{dev: dev, opt: o, features: features, seeds: slices.Sorted(slices.Values(seeds))}
@@ -89,7 +89,7 @@ func New(ctx context.Context, csr *gpusample.CSR, ds *datasets.Dataset, features
 	if err != nil {
 		return l, err
 	}
-	if err = l.uploadLabels(ds); err != nil {
+	if err = l.readLabels(ds); err != nil {
 		return l, err
 	}
 	l.fixed = l.NumBatches() == 1 && o.World == 1 && !slices.ContainsFunc(o.Fanouts, func(k int) bool { return k > 0 })
@@ -118,12 +118,32 @@ func New(ctx context.Context, csr *gpusample.CSR, ds *datasets.Dataset, features
 	return l, nil
 }
 
-func (l *Loader) uploadLabels(ds *datasets.Dataset) (err error) {
-	l.class = make([]int32, ds.NumNodes)
-	if err := ds.Labels.Classes(l.class, nil); err != nil {
+// readLabels counts the known labels of each node, and puts classes on the device.
+func (l *Loader) readLabels(ds *datasets.Dataset) (err error) {
+	l.known = make([]int32, ds.NumNodes)
+	if ds.Labels.HasMulti() {
+		w := ds.Labels.Width()
+		all := make([]uint8, ds.NumNodes*w)
+		if err := ds.Labels.Multi(all, nil); err != nil {
+			return err
+		}
+		for i, y := range all {
+			if y != datasets.NoLabel {
+				l.known[i/w]++
+			}
+		}
+		return nil
+	}
+	class := make([]int32, ds.NumNodes)
+	if err := ds.Labels.Classes(class, nil); err != nil {
 		return err
 	}
-	l.labels, err = cuda.Place(l.sampling, cuda.Topology, l.class)
+	for v, c := range class {
+		if c >= 0 {
+			l.known[v] = 1
+		}
+	}
+	l.labels, err = cuda.Place(l.sampling, cuda.Topology, class)
 	return err
 }
 
@@ -235,27 +255,24 @@ func (l *Loader) bound(s *cuda.Stream, begin func() error) func(func() error) er
 	}
 }
 
-// countLabelled counts the labelled seeds of each global batch of an epoch.
+// countLabelled counts the labelled seeds, or known labels, of each global batch of
+// an epoch.
 func (l *Loader) countLabelled(epoch int) {
 	l.labelled = slices.Grow(l.labelled[:0], l.NumBatches())[:l.NumBatches()]
 	size := l.opt.BatchSize * l.opt.World
 	if size == 0 {
 		size = len(l.seeds)
 	}
-	all := !slices.ContainsFunc(l.seeds, func(v int32) bool { return l.class[v] < 0 })
+	// Where all seeds have as many labels, which seeds are in a batch is no matter.
+	first := l.known[l.seeds[0]]
 	order := l.seeds
-	if !all && l.NumBatches() > 1 {
+	if l.NumBatches() > 1 && slices.ContainsFunc(l.seeds, func(v int32) bool { return l.known[v] != first }) {
 		order = graph.ShuffleEpoch(make([]int32, len(l.seeds)), l.seeds, l.opt.Seed, uint64(epoch))
 	}
 	for i := range l.labelled {
-		part := order[i*size : min((i+1)*size, len(order))]
-		l.labelled[i] = len(part)
-		if !all {
-			for _, v := range part {
-				if l.class[v] < 0 {
-					l.labelled[i]--
-				}
-			}
+		l.labelled[i] = 0
+		for _, v := range order[i*size : min((i+1)*size, len(order))] {
+			l.labelled[i] += int(l.known[v])
 		}
 	}
 }
@@ -282,8 +299,10 @@ func (l *Loader) sample(s *slot, epoch, index int) error {
 	if err := l.sampler.SampleDevice(l.sampling, l.opt.Seed, philox.Sample, s.Step, seeds, n, s.sampled); err != nil {
 		return err
 	}
-	if err := l.sampler.Labels(l.sampling, l.labels.Ptr(), s.class.Ptr(), s.sampled); err != nil {
-		return err
+	if l.labels != nil {
+		if err := l.sampler.Labels(l.sampling, l.labels.Ptr(), s.class.Ptr(), s.sampled); err != nil {
+			return err
+		}
 	}
 	return s.Timing.sampleEnd.Record(l.sampling)
 }
@@ -297,7 +316,10 @@ func (l *Loader) gather(ctx context.Context, s *slot) error {
 		return err
 	}
 	s.NumNodes, s.Nodes, s.Blocks = s.sampled.NumNodes, s.sampled.Nodes, s.ptrs
-	s.Class, s.Width = s.class.Ptr(), l.features.Width()
+	s.Width = l.features.Width()
+	if l.labels != nil {
+		s.Class = s.class.Ptr()
+	}
 	if err := l.gathering.Wait(s.Timing.sampleEnd); err != nil {
 		return err
 	}
