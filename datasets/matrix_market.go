@@ -127,4 +127,3 @@ func parseMatrixMarket(ctx context.Context, path string, r io.Reader) (*mtxMatri
 	}
 	return m, nil
 }
-

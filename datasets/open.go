@@ -44,6 +44,7 @@ var formats = []Format{
 	redditFormat,
 	matlabFormat,
 	matrixMarketFormat,
+	graphBoltFormat,
 	npyFormat,
 	npzFormat,
 	edgeListFormat,

@@ -10,9 +10,9 @@ import (
 	"zerogcn/internal/sharedtest"
 )
 
-// torchSplit is a .pt file of three tensors: int64s, or bools where the first
-// list is of them.
-func torchSplit(t testing.TB, keys [3]string, parts [3][]byte, kind string) string {
+// torchArchive is a .pt file of what value pickles; it makes tensors of one
+// dimension, each with a storage of its own.
+func torchArchive(t testing.TB, value func(tensor func(kind string, data []byte, n int) string) string) string {
 	t.Helper()
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
@@ -25,23 +25,37 @@ func torchSplit(t testing.TB, keys [3]string, parts [3][]byte, kind string) stri
 			t.Fatal(err)
 		}
 	}
-	text := func(s string) string { return "X" + string([]byte{byte(len(s)), 0, 0, 0}) + s }
-	p := "\x80\x02}("
-	for i, data := range parts {
-		n := len(data)
-		if kind == "LongStorage" {
-			n /= 8
-		}
-		size := "K" + string([]byte{byte(n)})
-		p += text(keys[i]) + "ctorch._utils\n_rebuild_tensor_v2\n((" + text("storage") + "ctorch\n" + kind + "\n" + text(fmt.Sprint(i)) + text("cpu") + size + "tQ" +
+	storages := 0
+	p := value(func(kind string, data []byte, n int) string {
+		key, size := fmt.Sprint(storages), "K"+string([]byte{byte(n)})
+		storages++
+		add("data/"+key, data)
+		return "ctorch._utils\n_rebuild_tensor_v2\n((" + pickled("storage") + "ctorch\n" + kind + "\n" + pickled(key) + pickled("cpu") + size + "tQ" +
 			"K\x00" + size + "\x85K\x01\x85\x89ccollections\nOrderedDict\n)RtR"
-		add(fmt.Sprint("data/", i), data)
-	}
-	add("data.pkl", []byte(p+"u."))
+	})
+	add("data.pkl", []byte("\x80\x02"+p+"."))
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+// pickled is a text of less than 256 bytes.
+func pickled(s string) string { return "X" + string([]byte{byte(len(s)), 0, 0, 0}) + s }
+
+// torchSplit is a .pt file of a dict of three tensors.
+func torchSplit(t testing.TB, keys [3]string, parts [3][]byte, kind string) string {
+	return torchArchive(t, func(tensor func(kind string, data []byte, n int) string) string {
+		p := "}("
+		for i, data := range parts {
+			n := len(data)
+			if kind == "LongStorage" {
+				n /= 8
+			}
+			p += pickled(keys[i]) + tensor(kind, data, n)
+		}
+		return p + "u"
+	})
 }
 
 func int64s(v ...int64) (b []byte) {
