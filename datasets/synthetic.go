@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"context"
+	"errors"
 	"math"
 	"net/url"
 	"slices"
@@ -97,20 +98,25 @@ func openSynthetic(ctx context.Context, args string, o Options) (*Dataset, error
 	if err != nil {
 		return nil, err
 	}
-	s.prepare(o.Workers)
-	b := graph.Builder{NumNodes: int(s.nodes), Symmetrize: !s.directed, RemoveSelfLoops: true, Deduplicate: true, Workers: o.Workers}
-	g, err := b.Build(ctx, s.edgeSource(ctx))
-	if err != nil {
+	if err := o.checkMemory(); err != nil {
 		return nil, err
 	}
+	s.prepare(o.Workers)
+	b := graph.Builder{NumNodes: int(s.nodes), Symmetrize: !s.directed, RemoveSelfLoops: true, Deduplicate: true, Workers: o.Workers}
 	d := &Dataset{
 		Meta:     Meta{Name: "synthetic-" + s.name, Source: "synthetic:" + s.spec(), Task: Multiclass},
-		Graph:    g,
 		Features: &Features{Rows: int(s.nodes), Dim: s.dim, Type: dtype.Float32, name: "synthetic features", file: s},
 		Labels:   NewClassLabels(s.labels(), s.classes),
 		splits:   memorySplits{s.split()},
+		spill:    o.spill(),
 	}
-	return d, d.seal(ctx, o.Workers)
+	if d.Graph, err = o.buildGraph(ctx, d, b, s.edgeSource(ctx)); err == nil {
+		err = d.seal(ctx, o.Workers)
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
 }
 
 // spec returns the full parameters.
