@@ -36,7 +36,7 @@ func list(_ context.Context, args []string) error {
 	}
 	out.Root, out.Sets = folder, names
 	for _, p := range datasets.Published() {
-		out.Published = append(out.Published, entry{p.Name, p.Describe})
+		out.Published = append(out.Published, entry{p.Name, p.Describe + " (" + p.Terms() + ")"})
 	}
 	for _, g := range datasets.Generators() {
 		out.Generators = append(out.Generators, entry{g.Name, g.Describe})
@@ -59,7 +59,7 @@ func list(_ context.Context, args []string) error {
 		title   string
 		entries []entry
 	}{
-		{"published sets (put one at ROOT/NAME in any format below)", out.Published},
+		{"published sets (dataset download brings them; or put one at ROOT/NAME in any format below)", out.Published},
 		{"made on the spot", out.Generators},
 		{"formats", out.Formats},
 	} {

@@ -248,7 +248,7 @@ func TestTransferStalls(t *testing.T) {
 		return true
 	}
 	tr := newTransfer(h, filepath.Join(t.TempDir(), "f"), datasets.PublishedFile{Size: size})
-	tr.options.Stall = 50 * time.Millisecond
+	tr.options.Stall = 200 * time.Millisecond
 	var notes []string
 	tr.options.Listen = func(e Event) {
 		if e.Note != "" {
@@ -258,10 +258,11 @@ func TestTransferStalls(t *testing.T) {
 	if _, err := tr.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if asked := h.requests(); !slices.Equal(asked, []string{"", "bytes=4000-"}) {
+	// On a busy machine the second request may take as long, and be made again.
+	if asked := slices.Compact(h.requests()); !slices.Equal(asked, []string{"", "bytes=4000-"}) {
 		t.Errorf("asked for %q", asked)
 	}
-	if len(notes) != 1 || !strings.Contains(notes[0], "no byte arrived for 50ms") {
+	if len(notes) == 0 || !strings.Contains(notes[0], "no byte arrived for 200ms") {
 		t.Errorf("notes %q", notes)
 	}
 }
