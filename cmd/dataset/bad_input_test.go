@@ -3,6 +3,7 @@ package main
 import (
 	"archive/zip"
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"maps"
@@ -53,6 +54,20 @@ func npz(t *testing.T, arrays files) string {
 	return b.String()
 }
 
+// gzipped packs a text.
+func gzipped(t *testing.T, s string) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write([]byte(s)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
 // i64 is little-endian int64s.
 func i64(v ...int64) string {
 	var b []byte
@@ -91,6 +106,17 @@ func TestBadInput(t *testing.T) {
 	planetoid := files{"ind.x.graph": graph, "ind.x.test.index": "1\n", "ind.x.x": "", "ind.x.allx": "\x80\x02N."}
 	pack := func(pairs ...string) files { return files{"set.npz": npz(t, arrays.with(pairs...))} }
 	good := npz(t, arrays)
+
+	ogb := files{
+		"raw/edge.csv": "0,1\n1,2\n", "raw/num-node-list.csv": "3\n", "raw/num-edge-list.csv": "2\n", "raw/node-feat.csv": "1\n2\n3\n", "raw/node-label.csv": "0\n1\n0\n",
+		"split/s/train.csv": "0\n", "split/s/valid.csv": "1\n", "split/s/test.csv": "2\n",
+	}
+	sage := files{"x-G.json": `{"nodes": [{"id": 0}, {"id": 1}], "links": [{"source": 0, "target": 1}]}`, "x-class_map.json": `{"0": 1, "1": 0}`}
+	saint := files{
+		"adj_full.npz": npz(t, files{"indptr": npy("<i8", "(3,)", i64(0, 1, 2)), "indices": npy("<i8", "(2,)", i64(1, 0))}),
+		"role.json":    `{"tr": [0], "va": [1], "te": []}`, "class_map.json": `{"0": 1, "1": 0}`,
+	}
+	packed := gzipped(t, "0,1\n1,2\n2,0\n0,2\n")
 
 	cases := []struct {
 		what string
@@ -177,6 +203,32 @@ func TestBadInput(t *testing.T) {
 		{"pickle missing", planetoid.with("ind.x.allx", ""), []string{"ind.x.allx", "missing"}},
 		{"test index of text", planetoid.with("ind.x.test.index", "x\n"), []string{"ind.x.test.index", "line 1"}},
 
+		// Packed text.
+		{"gzip cut", list.with("edges.csv", "", "edges.csv.gz", packed[:len(packed)-6]), []string{"edges.csv.gz", "cut short"}},
+		{"gzip damaged", list.with("edges.csv", "", "edges.csv.gz", packed[:12]+"\xff\xff"+packed[14:]), []string{"edges.csv.gz", "damaged"}},
+
+		// OGB.
+		{"edges cut", ogb.with("raw/edge.csv", "0,1\n"), []string{"edge.csv", "1 edges", "says 2"}},
+		{"edge beyond", ogb.with("raw/edge.csv", "0,1\n0,3\n"), []string{"edge.csv", "line 2: node 3"}},
+		{"features for other nodes", ogb.with("raw/node-feat.csv", "1\n"), []string{"node-feat.csv", "1 rows of features for 3 nodes"}},
+		{"counts huge", ogb.with("raw/num-node-list.csv", "99999999999\n"), []string{"raw", "99999999999 nodes"}},
+		{"split overlaps", ogb.with("split/s/test.csv", "0\n"), []string{"split/s", "node 0 is in train and in test"}},
+
+		// GraphSAGE and GraphSAINT.
+		{"json cut", sage.with("x-G.json", `{"nodes": [{"id": 0}`), []string{"x-G.json", "byte", "cut short"}},
+		{"link beyond", sage.with("x-G.json", `{"nodes": [{"id": 0}], "links": [{"source": 0, "target": 5}]}`), []string{"x-G.json", "link 0"}},
+		{"class of text", sage.with("x-class_map.json", `{"0": "a"}`), []string{"x-class_map.json", "byte", "is not a class"}},
+		{"row beyond", sage.with("x-id_map.json", `{"0": 0, "1": 7}`), []string{"x-id_map.json", "row 7"}},
+		{"roles overlap", saint.with("role.json", `{"tr": [0], "va": [0], "te": []}`), []string{"role.json", "node 0 is in train and in valid"}},
+		{"class of nobody", saint.with("class_map.json", `{"5": 1}`), []string{"class_map.json", "is no node"}},
+
+		// MATLAB, Matrix Market, PyTorch, GraphBolt.
+		{"mat cut", files{"x.mat": "MATLAB 5.0 MAT-file"}, []string{"x.mat", "byte 19", "cut short"}},
+		{"mat 7.3", files{"x.mat": "MATLAB 7.3 MAT-file" + strings.Repeat(" ", 200)}, []string{"x.mat", "-v7"}},
+		{"split no archive", list.with("train_idx.csv", "", "valid_idx.csv", "", "test_idx.csv", "", "split_0.pt", "x"), []string{"split_0.pt", "cut short"}},
+		{"bolt path", files{"metadata.yaml": "graph:\n  nodes: [{num: 2}]\n  edges: [{format: csv, path: ../e.csv}]\n"}, []string{"metadata.yaml", "out of the folder"}},
+		{"bolt no yaml", files{"metadata.yaml": "graph: [\n"}, []string{"metadata.yaml", "line"}},
+
 		// Nothing known.
 		{"empty folder", files{}, []string{"set", "no known format"}},
 		{"other files", files{"readme.md": "hello"}, []string{"set", "no known format"}},
@@ -190,6 +242,9 @@ func TestBadInput(t *testing.T) {
 				t.Fatal(err)
 			}
 			for name, content := range c.set {
+				if err := os.MkdirAll(filepath.Dir(filepath.Join(in, name)), 0o755); err != nil {
+					t.Fatal(err)
+				}
 				if err := os.WriteFile(filepath.Join(in, name), []byte(content), 0o644); err != nil {
 					t.Fatal(err)
 				}
@@ -217,7 +272,7 @@ func TestBadInput(t *testing.T) {
 			}
 		})
 	}
-	if len(cases) < 60 {
+	if len(cases) < 80 {
 		t.Errorf("%d cases", len(cases))
 	}
 }
