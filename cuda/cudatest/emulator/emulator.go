@@ -138,7 +138,7 @@ var modules = sync.OnceValues(func() ([]*module, error) {
 	if err != nil {
 		cache = os.TempDir()
 	}
-	dir := filepath.Join(cache, "zerogcn", fmt.Sprintf("emulator-%x", h.Sum(nil)[:12]))
+	dir := filepath.Join(cache, "zerogcn-emulator", fmt.Sprintf("%x", h.Sum(nil)[:12]))
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 		if err := build(dir, sources, names); err != nil {
 			return nil, err
@@ -191,7 +191,7 @@ func build(dir string, sources map[string][]byte, names []string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
 	}
-	tmp, err := os.MkdirTemp(filepath.Dir(dir), ".emulator-*")
+	tmp, err := os.MkdirTemp(filepath.Dir(dir), ".build-*")
 	if err != nil {
 		return err
 	}
