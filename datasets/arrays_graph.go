@@ -107,7 +107,7 @@ func nodesOf(e graph.Edges) (int64, error) {
 	}
 	n := int64(top) + 1
 	if n > 1000+64*int64(len(e.Sources)) {
-		return 0, fmt.Errorf("the largest node number is %d with %d edges: are these names? give features or labels, whose rows count the nodes", top, len(e.Sources))
+		return 0, fmt.Errorf("the largest node number is %d with %d edges: are these names? give features or labels, whose rows count the nodes, or read it with -format named-edges", top, len(e.Sources))
 	}
 	return n, nil
 }

@@ -48,6 +48,7 @@ var formats = []Format{
 	npyFormat,
 	npzFormat,
 	edgeListFormat,
+	namedEdgesFormat,
 }
 
 // Formats returns the known on-disk formats.
