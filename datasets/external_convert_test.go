@@ -205,6 +205,9 @@ const childVariable = "ZEROGCN_TEST_CONVERT"
 // TestExternalMemory converts a set in a process of its own, whose anonymous memory
 // it watches: it must stay far below what the edges alone would take.
 func TestExternalMemory(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector takes more memory than the conversion")
+	}
 	const memory = 8 << 20
 	c := conversion{GraphOptions{Symmetrize: true}, ByDegree, dtype.Float16}
 	if set := os.Getenv(childVariable); set != "" {

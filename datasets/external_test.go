@@ -102,7 +102,7 @@ func TestExternalAgainstBuilder(t *testing.T) {
 // TestExternalLarger builds a skewed graph of several segments in memory for a
 // fraction of it.
 func TestExternalLarger(t *testing.T) {
-	d, err := Open(t.Context(), "synthetic:products?scale=0.005&dim=1", Options{})
+	d, err := Open(t.Context(), "synthetic:products?scale=0.003&dim=1", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
