@@ -45,6 +45,7 @@ var formats = []Format{
 	matlabFormat,
 	matrixMarketFormat,
 	graphBoltFormat,
+	parquetFormat,
 	npyFormat,
 	npzFormat,
 	edgeListFormat,
