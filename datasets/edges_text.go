@@ -150,8 +150,11 @@ func cutNumber(line []byte) (v int64, rest []byte, ok bool) {
 		v = v*10 + int64(line[i]-'0')
 		i++
 	}
-	if i > 0 && (i == len(line) || isSeparator(line[i])) {
-		if i < len(line) && line[i] == ',' { // the usual case, without field
+	if i > 0 && i == len(line) { // the usual cases, without field
+		return v, nil, true
+	}
+	if i > 0 && isSeparator(line[i]) {
+		if line[i] == ',' {
 			return v, line[i+1:], true
 		}
 		rest = line

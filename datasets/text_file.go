@@ -1,6 +1,7 @@
 package datasets
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
@@ -88,7 +89,7 @@ func (t *textFile) Close() error {
 func unpack(r io.Reader, magic []byte) (out io.Reader, done func(), err error) {
 	switch {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
-		z, err := gzip.NewReader(r)
+		z, err := gzip.NewReader(bufio.NewReaderSize(r, 64<<10))
 		if err != nil {
 			return nil, nil, err
 		}
