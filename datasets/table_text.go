@@ -107,6 +107,9 @@ func (t *tableReader) cells(line []byte) ([][]byte, error) {
 		if t.byID {
 			t.cols--
 		}
+		if t.cols == 0 {
+			return nil, t.lines.faultf("the only column is %.40q, the numbers of the nodes: want a column of values beside it", row[0])
+		}
 		return nil, nil
 	}
 	if t.byID {

@@ -303,6 +303,7 @@ func FuzzCoraText(f *testing.F) {
 func FuzzTable(f *testing.F) {
 	f.Add([]byte("node,a,b\r\n2,5,6\r\n0,1,2\r\n1,3,4\r\n"))
 	f.Add([]byte("1 2\n3 4\n"))
+	f.Add([]byte("node\n0\n1 5\n")) // rows of no values, then one of one
 	f.Fuzz(func(t *testing.T, b []byte) {
 		names, shape, err := parseNames(t.Context(), "f.csv", bytes.NewReader(b))
 		if err != nil {

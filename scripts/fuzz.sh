@@ -19,7 +19,7 @@ ran=0
 for pkg in "${packages[@]}"; do
   listing=$(go test -vet=off -list '^Fuzz' "$pkg")
   for name in $(grep '^Fuzz' <<<"$listing"); do # the last line is go test's own
-    run=(go test -vet=off -run '^$' -fuzz "^$name\$" -fuzztime "${seconds}s" -fuzzminimizetime 1s "$pkg")
+    run=(go test -vet=off -run '^$' -fuzz "^$name\$" -fuzztime "${seconds}s" -fuzzminimizetime 10x "$pkg")
     if ! out=$("${run[@]}" 2>&1); then
       # When the time ends while a worker is busy, the engine sometimes
       # reports that deadline as a failure of the target. A real failure
