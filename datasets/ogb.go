@@ -231,7 +231,7 @@ func (x *ogbSet) build(ctx context.Context, label *npy.Array, name string, src g
 	}
 	b := graph.Builder{NumNodes: x.numNodes(), Symmetrize: add, Deduplicate: true, Workers: x.o.Workers}
 	var err error
-	if x.d.Graph, err = b.Build(ctx, src); err != nil {
+	if x.d.Graph, err = x.o.buildGraph(ctx, x.d, b, src); err != nil {
 		return err
 	}
 	if add {
@@ -248,7 +248,7 @@ func (x *ogbSet) build(ctx context.Context, label *npy.Array, name string, src g
 		return nil
 	}
 	b.Symmetrize = true
-	if x.d.Graph, err = b.Build(ctx, graphEdges(x.d.Graph)); err != nil {
+	if x.d.Graph, err = x.o.buildGraph(ctx, x.d, b, graphEdges(x.d.Graph)); err != nil {
 		return err
 	}
 	x.d.Warnings = append(x.d.Warnings, ogbInverse+"as no edge has one")

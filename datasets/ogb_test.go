@@ -34,6 +34,14 @@ func TestOGBCora(t *testing.T) {
 		t.Error(got)
 	}
 	s := sharedtest.Path(t, "data/derived/ogbn_cora")
+	b, err := Open(t.Context(), s, Options{Memory: MinMemory, Scratch: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if b.Fingerprint != d.Fingerprint || len(b.closers) == 0 {
+		t.Errorf("in bounded memory (%d mappings): %+v, want %+v", len(b.closers), b.Meta, d.Meta)
+	}
 	if err := sameAsBinary(t, s, d); err != nil {
 		t.Error(err)
 	}
@@ -204,15 +212,21 @@ func TestOGBInverse(t *testing.T) {
 	} {
 		files := smallOGB()
 		files["raw/edge.csv.gz"] = c.edges
-		d, err := Open(t.Context(), ogbFolder(t, c.name, files), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := fmt.Sprint(d.Graph.Indptr, d.Graph.Indices); got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got, c.want)
-		}
-		if got := labelText(t, d); got != "[0 -1 1]" {
-			t.Errorf("labels %s", got)
+		folder := ogbFolder(t, c.name, files)
+		for _, memory := range []int64{0, MinMemory} {
+			d, err := Open(t.Context(), folder, Options{Memory: memory, Scratch: t.TempDir()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprint(d.Graph.Indptr, d.Graph.Indices); got != c.want {
+				t.Errorf("%s, %d bytes: %s, want %s", c.name, memory, got, c.want)
+			}
+			if got := labelText(t, d); got != "[0 -1 1]" {
+				t.Errorf("labels %s", got)
+			}
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }

@@ -8,7 +8,5 @@ import (
 	"zerogcn/cuda/cudatest/fake"
 )
 
-func isFake(dev *cuda.Device) bool { return dev.Properties().Name == "Fake GPU" }
-
 // emulatedDevice returns a fake device that runs the kernels.
 func emulatedDevice(t testing.TB) (*cuda.Device, *fake.Driver) { return emulator.Device(t) }
