@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"zerogcn/internal/nearest"
 	"zerogcn/internal/par"
 	"zerogcn/internal/usage"
 )
@@ -187,34 +188,9 @@ func notFound(name string, o Options) error {
 }
 
 func didYouMean(name string, names []string) string {
-	best, at := "", 1+len(name)/3
-	for _, n := range names {
-		if d := editDistance(name, n); d <= at {
-			best, at = n, d-1
-		}
-	}
+	best := nearest.Name(name, names)
 	if best == "" {
 		return ""
 	}
 	return ": did you mean " + best + "?"
-}
-
-// editDistance is Levenshtein's distance in bytes.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		prev := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			prev, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, prev+cost)
-		}
-	}
-	return row[len(b)]
 }

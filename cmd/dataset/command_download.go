@@ -13,6 +13,7 @@ import (
 	"zerogcn/datasets/fetch"
 	"zerogcn/datasets/fetch/console"
 	"zerogcn/internal/cli"
+	"zerogcn/internal/nearest"
 	"zerogcn/internal/par"
 	"zerogcn/internal/usage"
 )
@@ -50,7 +51,7 @@ func publishedSet(name string) (datasets.PublishedSet, error) {
 		names = append(names, p.Name)
 	}
 	near := ""
-	if n := cli.Nearest(name, names); n != "" {
+	if n := nearest.Name(name, names); n != "" {
 		near = ": did you mean " + n + "?"
 	}
 	return datasets.PublishedSet{}, usage.Errorf("%q is no published set%s (known: %s)", name, near, strings.Join(names, ", "))

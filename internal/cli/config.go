@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"zerogcn/internal/nearest"
 	"zerogcn/internal/usage"
 )
 
@@ -117,7 +118,7 @@ func (fs *Flags) setFromYAML(path string, text []byte, faults *Faults) {
 		lines[name] = key.Line
 		switch {
 		case d == nil:
-			near := Nearest(strings.TrimLeft(name, "-"), fs.names())
+			near := nearest.Name(strings.TrimLeft(name, "-"), fs.names())
 			fault(key.Line, "%s: no such flag%s", name, suggest("", near, "; -help lists the flags"))
 			continue
 		case name == fs.configFlag:

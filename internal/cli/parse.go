@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"zerogcn/internal/nearest"
 	"zerogcn/internal/usage"
 )
 
@@ -78,7 +79,7 @@ func (fs *Flags) scan(args []string) (items []item, help bool) {
 		case d == nil && (name == "h" || name == "help"):
 			help = true
 		case d == nil:
-			near := Nearest(name, fs.names())
+			near := nearest.Name(name, fs.names())
 			// What follows is most likely this flag's value: it should not
 			// be a second fault.
 			if !assigned && len(args) > 0 && !fs.isFlag(args[0]) && !(near != "" && isBool(fs.byName[near].Value)) {

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"zerogcn/internal/nearest"
 )
 
 // bound is a flag.Value over a variable of any type.
@@ -79,7 +81,7 @@ func Choice[T ~string](p *T, options ...T) flag.Value {
 				return o, nil
 			}
 		}
-		return "", fmt.Errorf("%q is not one of %s%s", s, strings.Join(words, ", "), suggest("", Nearest(s, words), ""))
+		return "", fmt.Errorf("%q is not one of %s%s", s, strings.Join(words, ", "), suggest("", nearest.Name(s, words), ""))
 	}, func(v T) string { return string(v) })
 }
 

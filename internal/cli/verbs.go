@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"zerogcn/internal/nearest"
 	"zerogcn/internal/usage"
 )
 
@@ -41,7 +42,7 @@ func Dispatch(ctx context.Context, command string, args []string, stdout io.Writ
 			return v.Run(ctx, args[1:])
 		}
 	}
-	return usage.Errorf("%q: no such verb%s", args[0], suggest(command+" ", Nearest(args[0], names), "; "+command+" -help lists them"))
+	return usage.Errorf("%q: no such verb%s", args[0], suggest(command+" ", nearest.Name(args[0], names), "; "+command+" -help lists them"))
 }
 
 func writeVerbs(w io.Writer, command string, verbs []Verb) error {

@@ -1,13 +1,14 @@
-package cli
+// Package nearest guesses which of a list of names a misspelt one meant.
+package nearest
 
 import "strings"
 
-// Nearest returns the name that was most likely meant by a misspelt one, or ""
+// Name returns the name that was most likely meant by a misspelt one, or ""
 // if none is close: the least optimal string alignment distance (insertions,
 // deletions, substitutions and swaps of neighbours) up to a third of the
 // longer name's length, the first on ties; failing that, the only name that
 // begins with what was typed.
-func Nearest(typed string, names []string) string {
+func Name(typed string, names []string) string {
 	best, least := "", len(typed)+1
 	low := strings.ToLower(typed)
 	for _, name := range names {
