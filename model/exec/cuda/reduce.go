@@ -120,13 +120,22 @@ func (k *softmaxGrad) Run(out *op.Value, in []*op.Value) error {
 	if err != nil {
 		return err
 	}
-	var value float32
-	if up.Dev == 0 {
-		if len(up.Data) == 0 {
-			return fmt.Errorf("operand 2 has no value")
-		}
-		value = up.Data[0]
+	value, err := hostScalar(up)
+	if err != nil {
+		return err
 	}
 	return k.f.Launch(k.b.stream, k.b.byWarps(x.Rows), ptr(out), ptr(x), class.Arg(),
 		cuda.I64(int64(x.Rows)), cuda.I32(int32(x.Cols)), ptr(up), cuda.F32(value), cuda.F64(count))
+}
+
+// hostScalar returns the upstream gradient of a loss (operand 2) where it lies in
+// host memory. One in device memory is read there, and its value here is unused.
+func hostScalar(up *op.Value) (float32, error) {
+	switch {
+	case up.Dev != 0:
+		return 0, nil
+	case len(up.Data) == 0:
+		return 0, fmt.Errorf("operand 2 has no value")
+	}
+	return up.Data[0], nil
 }

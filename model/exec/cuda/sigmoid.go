@@ -93,12 +93,9 @@ func (k *sigmoidGrad) Run(out *op.Value, in []*op.Value) error {
 	if err != nil {
 		return err
 	}
-	var value float32
-	if up.Dev == 0 {
-		if len(up.Data) == 0 {
-			return fmt.Errorf("operand 2 has no value")
-		}
-		value = up.Data[0]
+	value, err := hostScalar(up)
+	if err != nil {
+		return err
 	}
 	return k.f.Launch(k.b.stream, k.b.blocks(int64(x.Len()+threads-1)/threads), ptr(out), ptr(x), labels.Arg(),
 		cuda.I64(int64(x.Len())), cuda.I32(int32(x.Cols)), cuda.I32(int32(stride)), ptr(up), cuda.F32(value), cuda.F64(count))
