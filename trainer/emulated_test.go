@@ -208,27 +208,6 @@ func TestEmulatedResumeAndScore(t *testing.T) {
 		}
 		closeTrainer(t, again)
 
-		dir, err := store.Best()
-		if err != nil {
-			t.Fatal(err)
-		}
-		ck, err := checkpoints.Load(t.Context(), dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, _, err := trainer.NewScorer(t.Context(), ck, d, trainer.Runtime{GPU: &gpu}, trainer.ScoreOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, _, err := s.Run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got.Train != sum.Train || got.Valid != sum.Valid || got.Test != sum.Test {
-			t.Errorf("evaluate has %+v, training had %+v", got, sum)
-		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		checkScorer(t, store, d, trainer.Runtime{GPU: &gpu}, sum)
 	}
 }

@@ -204,31 +204,7 @@ func TestGPUScorer(t *testing.T) {
 			t.Fatal(err)
 		}
 		closeTrainer(t, tr)
-		dir, err := store.Best()
-		if err != nil {
-			t.Fatal(err)
-		}
-		ck, err := checkpoints.Load(t.Context(), dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, _, err := trainer.NewScorer(t.Context(), ck, d, trainer.Runtime{GPU: &gpu}, trainer.ScoreOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, out, err := s.Run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got.Train != sum.Train || got.Valid != sum.Valid || got.Test != sum.Test {
-			t.Errorf("evaluate has %+v, training had %+v", got, sum)
-		}
-		if out.Rows != len(s.Nodes()) {
-			t.Errorf("%d rows of outputs for %d nodes", out.Rows, len(s.Nodes()))
-		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		checkScorer(t, store, d, trainer.Runtime{GPU: &gpu}, sum)
 	}
 }
 

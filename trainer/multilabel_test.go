@@ -79,26 +79,7 @@ func TestMultiLabel(t *testing.T) {
 	if sum.Metric != metric.MicroF1 || sum.Test < 0.9 {
 		t.Errorf("%s %v on test nodes, want micro F1 above 0.9", sum.Metric, sum.Test)
 	}
-	dir, err := store.Best()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ck, err := checkpoints.Load(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, _, err := trainer.NewScorer(t.Context(), ck, d, trainer.Runtime{Backend: cpu.New(cpu.Options{})}, trainer.ScoreOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	got, _, err := s.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.Metric != sum.Metric || got.Test != sum.Test || got.Valid != sum.Valid {
-		t.Errorf("evaluate has %+v, training had %+v", got, sum)
-	}
+	checkScorer(t, store, d, trainer.Runtime{Backend: cpu.New(cpu.Options{})}, sum)
 }
 
 // On the emulator the losses and metrics are the CPU's.

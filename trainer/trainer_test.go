@@ -239,6 +239,41 @@ func (k *killer) Handle(e trainer.Event) error {
 	return nil
 }
 
+func loadBest(t *testing.T, store *checkpoints.Store) *checkpoints.Checkpoint {
+	t.Helper()
+	dir, err := store.Best()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := checkpoints.Load(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// checkScorer holds the scores of the best checkpoint to what training reported.
+func checkScorer(t *testing.T, store *checkpoints.Store, d *trainer.Data, rt trainer.Runtime, sum trainer.Summary) {
+	t.Helper()
+	s, _, err := trainer.NewScorer(t.Context(), loadBest(t, store), d, rt, trainer.ScoreOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, out, err := s.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Metric != sum.Metric || got.Train != sum.Train || got.Valid != sum.Valid || got.Test != sum.Test {
+		t.Errorf("evaluate has %+v, training had %+v", got, sum)
+	}
+	if out.Rows != len(s.Nodes()) {
+		t.Errorf("%d rows of outputs for %d nodes", out.Rows, len(s.Nodes()))
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // The best checkpoint evaluates to the metrics that training reported, exactly.
 func TestScorerRepeatsTraining(t *testing.T) {
 	d := openDemo(t)
@@ -248,14 +283,7 @@ func TestScorerRepeatsTraining(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := store.Best()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := checkpoints.Load(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := loadBest(t, store)
 	for _, all := range []bool{false, true} {
 		s, notes, err := trainer.NewScorer(t.Context(), c, d, trainer.Runtime{Backend: cpu.New(cpu.Options{})}, trainer.ScoreOptions{All: all})
 		if err != nil {
@@ -293,14 +321,7 @@ func TestSampledEvaluation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := store.Best()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ck, err := checkpoints.Load(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ck := loadBest(t, store)
 	score := func(o trainer.ScoreOptions) trainer.Scores {
 		s, _, err := trainer.NewScorer(t.Context(), ck, d, trainer.Runtime{Backend: cpu.New(cpu.Options{})}, o)
 		if err != nil {
