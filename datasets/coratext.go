@@ -154,18 +154,12 @@ func readContent(ctx context.Context, name string, r io.Reader, d *Dataset) (map
 	var numbers []int64
 	lines := newLineReader(name, r)
 	for {
-		line, err := lines.next()
+		line, err := lines.filled(ctx)
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
 			return nil, err
-		}
-		if lines.number&0xFF == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if len(line) == 0 {
-			continue
 		}
 		id := string(field(&line))
 		last := bytes.LastIndexAny(line, "\t ,")
@@ -235,18 +229,12 @@ func wordRow(lines *lineReader, line []byte, m *sparse.Matrix) error {
 func readCites(ctx context.Context, name string, r io.Reader, ids map[string]int32) (e graph.Edges, missing int, err error) {
 	lines := newLineReader(name, r)
 	for {
-		line, err := lines.next()
+		line, err := lines.filled(ctx)
 		if err == io.EOF {
 			return e, missing, nil
 		}
 		if err != nil {
 			return e, 0, err
-		}
-		if lines.number&0xFFFF == 0 && ctx.Err() != nil {
-			return e, 0, ctx.Err()
-		}
-		if len(line) == 0 {
-			continue
 		}
 		cited, citing := field(&line), field(&line)
 		if len(citing) == 0 || len(line) != 0 {

@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 
@@ -77,6 +78,22 @@ func (l *lineReader) trim(line []byte) []byte {
 		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
 	}
 	return bytes.TrimSuffix(line, []byte("\r"))
+}
+
+// filled is next, without lines that are empty. It looks at ctx now and then.
+func (l *lineReader) filled(ctx context.Context) ([]byte, error) {
+	for {
+		line, err := l.next()
+		if err != nil {
+			return nil, err
+		}
+		if l.number&0xFFF == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if len(line) > 0 {
+			return line, nil
+		}
+	}
 }
 
 // faultf makes an error of the user's about the line that was read last.

@@ -115,7 +115,7 @@ func parseFloats(ctx context.Context, name string, r io.Reader, cell cellReader)
 	f := &floatTable{table: t.table}
 	sep := byte(' ')
 	for {
-		line, err := t.line(ctx)
+		line, err := t.lines.filled(ctx)
 		if err == io.EOF {
 			break
 		}

@@ -80,22 +80,6 @@ func newTableReader(name string, r io.Reader) *tableReader {
 	return &tableReader{table: table{name: name}, lines: newLineReader(name, r)}
 }
 
-// line returns the next line that is not empty, io.EOF at the end.
-func (t *tableReader) line(ctx context.Context) ([]byte, error) {
-	for {
-		line, err := t.lines.next()
-		if err != nil {
-			return nil, err
-		}
-		if t.lines.number&0xFFF == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if len(line) > 0 {
-			return line, nil
-		}
-	}
-}
-
 // cells cuts a line into the cells of a row, which alias it and are valid until
 // the next call; nil for a header.
 func (t *tableReader) cells(line []byte) ([][]byte, error) {
@@ -164,7 +148,7 @@ func parseNames(ctx context.Context, name string, r io.Reader) ([]string, *table
 	t := newTableReader(name, r)
 	var out []string
 	for {
-		line, err := t.line(ctx)
+		line, err := t.lines.filled(ctx)
 		if err == io.EOF {
 			break
 		}
